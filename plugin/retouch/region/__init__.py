@@ -1,0 +1,33 @@
+"""Regions, the rows they make active on every grid, and the index inputs an edit graph wants for them.
+
+Implement nothing here: one concept per private module.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    # What an edit changes
+    "POLICIES",
+    "Region",
+    "RegionPolicy",
+    # What it computes
+    "ActiveRows",
+    "index_inputs",
+    # Neighbourhoods, as the exporter writes them
+    "COORDINATE_MODES",
+    "NEAREST_MODES",
+    "OUTSIDE",
+    "AxisIndices",
+    "AxisWeights",
+    "linear_axis",
+    "nearest_axis",
+    "transposed_axis",
+    "window_axis",
+]
+
+from retouch.region._active import ActiveRows
+from retouch.region._indices import index_inputs
+from retouch.region._policy import POLICIES, RegionPolicy
+from retouch.region._region import Region
+from retouch.region._resize import COORDINATE_MODES, NEAREST_MODES, AxisWeights, linear_axis, nearest_axis
+from retouch.region._windows import OUTSIDE, AxisIndices, transposed_axis, window_axis
