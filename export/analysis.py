@@ -1,0 +1,106 @@
+"""Forward data flow: gives every value of the cleaned-up graph one element of the lattice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from retouch.export.lattice import Fact, Full, Grid, GridRegistry, Invariant, Refusal, Rows
+from retouch.export.model_shapes import shape_of
+from retouch.export.rules import rule_for
+
+__all__ = ["Analysis", "Facts", "analyse"]
+
+
+class Facts:
+    """What is known of the values seen so far; a value that was never recorded is invariant."""
+
+    def __init__(self, grids: GridRegistry) -> None:
+        self.grids = grids
+        self._facts: dict[ir.Value, Fact] = {}
+
+    def of(self, value: ir.Value | None) -> Fact:
+        """The fact of a value."""
+        if value is None:
+            return Invariant()
+        return self._facts.get(value, Invariant())
+
+    def rows(self, value: ir.Value | None) -> Rows | None:
+        """The rows a value carries, ``None`` if it is not row-carrying."""
+        fact = self.of(value)
+        return fact if isinstance(fact, Rows) else None
+
+    def record(self, value: ir.Value, fact: Fact) -> None:
+        """Sets the fact of a value."""
+        self._facts[value] = fact
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The result of the data flow.
+
+    Attributes:
+        facts: the fact of every value.
+        refusals: for each node that is not computed on rows although it depends on the editable input, why.
+        editable: the grid of the editable input.
+        aligned: outputs computed whole whose rows are taken to be those of the editable input, because they have
+            its dims on its axes; their inactive rows keep the base output all the same.
+    """
+
+    facts: Facts
+    refusals: Mapping[ir.Node, Refusal]
+    editable: Grid
+    aligned: frozenset[ir.Value]
+
+
+def analyse(graph: ir.Graph, editable: str, axes: tuple[int, ...]) -> Analysis:
+    """The facts of all values of a graph.
+
+    Requires: static shapes everywhere and nodes in topological order (clean-up).
+    Ensures: each node's outputs are all invariant, or the node is computed on rows, or it has a refusal.
+    """
+    source = next(value for value in graph.inputs if value.name == editable)
+    facts = Facts(GridRegistry(editable))
+    grid = facts.grids.get(tuple(shape_of(source)[axis] for axis in axes))
+    facts.record(source, Rows(grid, axes))
+    refusals: dict[ir.Node, Refusal] = {}
+    for node in graph:
+        _visit(node, facts, refusals)
+    aligned = frozenset(value for value in graph.outputs if _is_aligned(value, source, axes, facts))
+    for value in aligned:
+        facts.record(value, Rows(grid, axes))
+    return Analysis(facts, refusals, grid, aligned)
+
+
+def _is_aligned(output: ir.Value, source: ir.Value, axes: tuple[int, ...], facts: Facts) -> bool:
+    if not isinstance(facts.of(output), Full):
+        return False
+    ours, theirs = shape_of(output), shape_of(source)
+    return len(ours) == len(theirs) and all(ours[axis] == theirs[axis] for axis in axes)
+
+
+def _visit(node: ir.Node, facts: Facts, refusals: dict[ir.Node, Refusal]) -> None:
+    known = [facts.of(value) for value in node.inputs]
+    if all(isinstance(fact, Invariant) for fact in known):
+        return
+    outcome = _transfer(node, known, facts)
+    if isinstance(outcome, Refusal):
+        refusals[node] = outcome
+        outcome = [Full()] * len(node.outputs)
+    for value, fact in zip(node.outputs, outcome, strict=True):
+        facts.record(value, fact)
+
+
+def _transfer(node: ir.Node, known: list[Fact], facts: Facts) -> list[Fact] | Refusal:
+    name, op = node.name or "", node.op_type
+    if not any(isinstance(fact, Rows) for fact in known):
+        return Refusal(name, op, "its input was already computed whole")
+    rule = rule_for(node)
+    if rule is None:
+        return Refusal(name, op, f"no rule for operator {node.domain or 'ai.onnx'}.{op}")
+    outcome = rule.transfer(node, facts)
+    if isinstance(outcome, str):
+        return Refusal(name, op, outcome)
+    return outcome

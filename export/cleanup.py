@@ -1,0 +1,106 @@
+"""Clean-up: static shapes everywhere, constants folded, every value named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+import onnxscript.optimizer
+from onnx_ir.passes import common as passes
+from onnxscript.rewriter import RewritePass
+from onnxscript.rewriter.rules.common import (
+    fuse_pad_into_conv_rule,
+    normalize_pad_format_conv_rule,
+)
+
+from retouch.errors import ModelError
+
+__all__ = ["clean_up"]
+
+
+def clean_up(model: ir.Model, fix: Mapping[str, int]) -> list[str]:
+    """Changes a model in place; returns what was done, in words.
+
+    Args:
+        model: the model.
+        fix: sizes for symbolic dims by name; an unnamed or unmentioned leading dim becomes 1.
+
+    Requires: opset 18 or later.
+    Ensures: every value has a name, an element type and a static shape; there are no Constant nodes, local functions
+        or control flow.
+
+    Raises:
+        ModelError: a dim other than the leading one stays open, or the graph has control flow.
+    """
+    done = [] if not model.functions else [f"inlined {len(model.functions)} local functions"]
+    passes.InlinePass()(model)
+    done += _bind_dims(model.graph, fix)
+    before = model.graph.num_nodes()
+    _forget_shapes(model.graph)
+    onnxscript.optimizer.optimize(model)
+    RewritePass([fuse_pad_into_conv_rule, normalize_pad_format_conv_rule])(model)
+    passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+    passes.RemoveUnusedNodesPass()(model)
+    passes.ShapeInferencePass(data_prop=True)(model)
+    done.append(f"folded {before} nodes to {model.graph.num_nodes()}")
+    _refuse_control_flow(model.graph)
+    passes.NameFixPass()(model)
+    _check_shapes(model.graph)
+    return done
+
+
+def _bind_dims(graph: ir.Graph, fix: Mapping[str, int]) -> list[str]:
+    done, unused = [], set(fix)
+    for value in graph.inputs:
+        if value.shape is None:
+            raise ModelError(f"The input {value.name!r} has no shape. Export the model with shaped inputs.")
+        dims: list[int] = []
+        for axis, dim in enumerate(value.shape):
+            if isinstance(dim, int):
+                dims.append(dim)
+                continue
+            name = dim.value
+            unused.discard(name or "")
+            if name is not None and name in fix:
+                dims.append(fix[name])
+            elif axis == 0:
+                dims.append(1)
+            else:
+                raise ModelError(
+                    f"The input {value.name!r} leaves axis {axis} open (dim {name!r}, shape {value.shape}). "
+                    f"An edit graph is made for one size: pass it, for example --fix {name or 'NAME'}=64."
+                )
+            done.append(f"bound dim {name!r} of input {value.name!r} to {dims[-1]}")
+        value.shape = ir.Shape(dims)
+    if unused:
+        names = sorted({d.value or "" for v in graph.inputs if v.shape for d in v.shape if not isinstance(d, int)})
+        raise ModelError(f"--fix names {sorted(unused)}, but the model's inputs have no such open dims (open: {names}).")
+    return list(dict.fromkeys(done))
+
+
+def _forget_shapes(graph: ir.Graph) -> None:
+    """Drops inferred shapes, which may still speak of symbolic dims."""
+    for node in graph:
+        for value in node.outputs:
+            value.shape = None
+
+
+def _refuse_control_flow(graph: ir.Graph) -> None:
+    for node in graph:
+        if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
+            raise ModelError(
+                f"The node {node.name!r} ({node.op_type}) holds a subgraph whose branch is not known at export. "
+                "Export the model without control flow (fixed shapes, no data-dependent branches)."
+            )
+
+
+def _check_shapes(graph: ir.Graph) -> None:
+    for node in graph:
+        for value in node.outputs:
+            known = value.shape is not None and all(isinstance(dim, int) for dim in value.shape)
+            if not known or value.dtype is None:
+                raise ModelError(
+                    f"The shape of {value.name!r}, output of {node.op_type} node {node.name!r}, is not known after shape "
+                    f"inference (got {value.shape}). Fix the model's open dims with --fix NAME=SIZE, or export it with "
+                    "static shapes."
+                )

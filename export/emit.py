@@ -1,0 +1,296 @@
+"""The edit graph under construction: row-carrying values in a lazy layout, cached tensors and index inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from retouch.bundle import CacheableSpec, NeighbourhoodSpec
+from retouch.export.analysis import Facts
+from retouch.export.lattice import Grid, Rows
+from retouch.export.layout import GRID, Layout, default_layout, fused_shape, without_units
+from retouch.export.model_shapes import constant, dtype_of, element_count, shape_of
+from retouch.export.node_builder import BindingTime, NodeBuilder
+from retouch.export.rules._rule import RETOUCH_DOMAIN
+
+__all__ = ["Cacheable", "EditGraph", "Emitted"]
+
+_FOLD_LIMIT = 1 << 16
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """A row-carrying value in the edit graph and the layout it was emitted in."""
+
+    value: ir.Value
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class Cacheable:
+    """What the base graph has to compute for one ``cached.<id>`` input.
+
+    ``groups`` is the group count of a GroupNorm whose moments are wanted, ``None`` if the value itself is.
+    """
+
+    spec: CacheableSpec
+    value: ir.Value
+    layout: Layout
+    groups: int | None = None
+
+
+class EditGraph(NodeBuilder):
+    """Builds one edit graph. Rules call it to read their operands and to record their results.
+
+    Args:
+        facts: the analysis of the base graph.
+        corrected_moments: whether GroupNorm moments follow the active rows instead of staying at the base run's.
+    """
+
+    def __init__(self, facts: Facts, *, corrected_moments: bool) -> None:
+        super().__init__()
+        self.facts = facts
+        self.corrected_moments = corrected_moments
+        self.cacheables: dict[str, Cacheable] = {}
+        self.updates: dict[str, ir.Value] = {}
+        self.neighbourhoods: dict[str, NeighbourhoodSpec] = {}
+        self._rows: dict[ir.Value, Emitted] = {}
+        self._whole: dict[ir.Value, ir.Value] = {}
+        self._merged: dict[tuple[ir.Value, Layout], ir.Value] = {}
+
+    # Results ------------------------------------------------------------------------------------------------
+
+    def set_rows(self, value: ir.Value, emitted: ir.Value, layout: Layout) -> None:
+        """Records the row form of a value of the base graph."""
+        self._rows[value] = Emitted(emitted, layout)
+
+    def set_whole(self, value: ir.Value, emitted: ir.Value) -> None:
+        """Records the whole form of a value of the base graph, in its base shape."""
+        self._whole[value] = emitted
+
+    def take_whole(self, value: ir.Value) -> ir.Value:
+        """The whole form of a value, which from now on is rebuilt from its rows instead."""
+        return self._whole.pop(value)
+
+    # Operands -----------------------------------------------------------------------------------------------
+
+    def rows(self, value: ir.Value) -> Emitted:
+        """The row form of a row-carrying value."""
+        return self._rows[value]
+
+    def rows_in(self, value: ir.Value, layout: Layout) -> ir.Value:
+        """The row form of a value, transposed to a layout; axes of size one may come and go."""
+        emitted = self._rows[value]
+        return self.fit(emitted.value, emitted.layout, layout)
+
+    def fit(self, tensor: ir.Value, layout: Layout, wanted: Layout) -> ir.Value:
+        """A tensor moved from one layout to another; axes that only one of them names have size one."""
+        dropped = [i for i, axis in enumerate(layout) if axis not in wanted]
+        if dropped:
+            tensor = self.op("Squeeze", [tensor, self.ints(dropped)])
+        kept = [axis for axis in layout if axis in wanted]
+        order = [kept.index(axis) for axis in wanted if axis in kept]
+        if order != sorted(order):
+            tensor = self.op("Transpose", [tensor], {"perm": order})
+        added = [i for i, axis in enumerate(wanted) if axis not in layout]
+        return self.op("Unsqueeze", [tensor, self.ints(added)]) if added else tensor
+
+    def whole(self, value: ir.Value | None) -> ir.Value | None:
+        """A value in its base shape: constant, condition, computed whole, or recomputed rows merged into the cached."""
+        if value is None:
+            return None
+        if value in self._whole:
+            return self._whole[value]
+        if value in self._rows:
+            return self._unfused(value)
+        if value.is_initializer() and value.const_value is not None:
+            return self.initializer(str(value.name), value.const_value)
+        return self.input(str(value.name), dtype_of(value), shape_of(value), BindingTime.CONDITION)
+
+    def _unfused(self, value: ir.Value) -> ir.Value:
+        rows = self.facts.rows(value)
+        assert rows is not None
+        shape = shape_of(value)
+        layout = default_layout(shape, rows)
+        tensor = self.merged(value, layout)
+        order = [axis for unit in layout for axis in (rows.axes if unit == GRID else (unit,))]
+        sizes = [shape[axis] for axis in order]
+        if len(order) != len(layout):
+            tensor = self.op("Reshape", [tensor, self.ints(sizes)])
+        base = [axis for axis in range(len(shape)) if axis in order]
+        perm = [order.index(axis) for axis in base]
+        if perm != sorted(perm):
+            tensor = self.op("Transpose", [tensor], {"perm": perm})
+        if len(base) != len(shape):
+            tensor = self.op("Reshape", [tensor, self.ints(shape)])
+        return tensor
+
+    def merged(self, value: ir.Value, layout: Layout) -> ir.Value:
+        """A row-carrying value with all its rows, in a layout: the recomputed ones put into the cached ones."""
+        if (value, layout) not in self._merged:
+            stored = _store_order(layout)
+            tensor = self._merge_rows(value, stored)
+            self._merged[value, layout] = self.fit(tensor, stored, layout)
+        return self._merged[value, layout]
+
+    def _merge_rows(self, value: ir.Value, layout: Layout) -> ir.Value:
+        rows = self.facts.rows(value)
+        assert rows is not None
+        cached, new = self.cached(value, layout), self.rows_in(value, layout)
+        index = self.row_index(rows.grid)
+        position = layout.index(GRID)
+        if position == 0:
+            return self.op("MaskedMerge", [cached, index, new], domain=RETOUCH_DOMAIN, dtype=dtype_of(value))
+        shape = fused_shape(shape_of(value), rows, layout)
+        lead, tail = math.prod(shape[:position]), list(shape[position + 1 :])
+        flat = self.op("Reshape", [cached, self.ints([lead * rows.grid.size, *tail])])
+        new = self.op("Reshape", [new, self.ints([-1, *tail])])
+        merged = self.op(
+            "MaskedMerge",
+            [flat, self._flat_index(rows.grid, lead), new],
+            domain=RETOUCH_DOMAIN,
+            dtype=dtype_of(value),
+        )
+        return self.op("Reshape", [merged, self.ints(shape)])
+
+    def _flat_index(self, grid: Grid, lead: int) -> ir.Value:
+        starts = self.constant(np.arange(lead, dtype=np.int64)[:, None] * grid.size)
+        return self.op("Reshape", [self.op("Add", [starts, self.row_index(grid)]), self.ints([-1])])
+
+    # Inputs of the edit graph -------------------------------------------------------------------------------
+
+    def row_index(self, grid: Grid) -> ir.Value:
+        """The input that lists the active rows of a grid."""
+        return self.input(f"rows.{grid.id}", ir.DataType.INT64, [f"M_{grid.id}"], BindingTime.EDIT)
+
+    def cached(self, value: ir.Value, layout: Layout) -> ir.Value:
+        """The input that carries the base run's value in a layout; its recomputed rows become an update output."""
+        rows = self.facts.rows(value)
+        assert rows is not None
+        key = f"{value.name}[{','.join('g' if axis == GRID else str(axis) for axis in layout)}]"
+        shape = fused_shape(shape_of(value), rows, layout)
+        if key not in self.cacheables:
+            spec = CacheableSpec(
+                id=key,
+                value=str(value.name),
+                kind="rows",
+                grid=rows.grid.id,
+                row_axis=layout.index(GRID),
+                dtype=dtype_of(value).numpy().name,
+                shape=shape,
+                bytes=math.prod(shape) * dtype_of(value).itemsize,
+            )
+            self.cacheables[key] = Cacheable(spec, value, layout)
+            self.updates[key] = self.rows_in(value, layout)
+        return self.input(f"cached.{key}", dtype_of(value), shape, BindingTime.EDIT)
+
+    def cached_moments(self, value: ir.Value, groups: int) -> ir.Value:
+        """The input that carries mean and variance [2, batch, groups] of a value in the base run."""
+        key = f"{value.name}[moments{groups}]"
+        shape = (2, shape_of(value)[0], groups)
+        if key not in self.cacheables:
+            spec = CacheableSpec(key, str(value.name), "statistic", None, None, "float32", shape, math.prod(shape) * 4)
+            self.cacheables[key] = Cacheable(spec, value, (), groups)
+        return self.input(f"cached.{key}", ir.DataType.FLOAT, shape, BindingTime.STATISTIC)
+
+    def neighbours(self, spec: NeighbourhoodSpec) -> ir.Value:
+        """The index input [M, T] of a neighbourhood."""
+        self.neighbourhoods.setdefault(spec.id, spec)
+        taps = math.prod(len(axis[0]) for axis in spec.sources)
+        return self.input(f"neighbours.{spec.id}", ir.DataType.INT64, [f"M_{spec.target}", taps], BindingTime.EDIT)
+
+    def neighbour_weights(self, spec: NeighbourhoodSpec) -> ir.Value:
+        """The weight input [M, T] of a neighbourhood."""
+        taps = math.prod(len(axis[0]) for axis in spec.sources)
+        return self.input(f"weights.{spec.id}", ir.DataType.FLOAT, [f"M_{spec.target}", taps], BindingTime.EDIT)
+
+    def halo(self, spec: NeighbourhoodSpec) -> ir.Value:
+        """The input [H] that lists the inactive source rows a neighbourhood reads."""
+        self.neighbourhoods.setdefault(spec.id, spec)
+        return self.input(f"halo.{spec.id}", ir.DataType.INT64, [f"H_{spec.id}"], BindingTime.EDIT)
+
+    # Operands without rows ----------------------------------------------------------------------------------
+
+    def gather_whole(self, value: ir.Value, tensor: ir.Value, rows: Rows) -> None:
+        """Records the row form of a value whose whole form is at hand: its active rows, picked out."""
+        shape = shape_of(value)
+        others = tuple(axis for axis, size in enumerate(shape) if size != 1 and axis not in rows.axes)
+        order = (*rows.axes, *others)
+        layout: Layout = (GRID, *others)
+        if rows.axes == tuple(range(rows.axes[0], rows.axes[-1] + 1)):
+            order = (*(a for a in others if a < rows.axes[0]), *rows.axes, *(a for a in others if a > rows.axes[-1]))
+            layout = tuple(dict.fromkeys(GRID if axis in rows.axes else axis for axis in order))
+        rest = tuple(axis for axis in range(len(shape)) if axis not in order)
+        if list(order) != sorted(order):
+            tensor = self.op("Transpose", [tensor], {"perm": (*order, *rest)})
+        tensor = self.op("Reshape", [tensor, self.ints(fused_shape(shape, rows, layout))])
+        index = self.row_index(rows.grid)
+        self.set_rows(value, self.op("Gather", [tensor, index], {"axis": layout.index(GRID)}), layout)
+
+    def aligned(self, value: ir.Value, rank: int, rows: Rows, layout: Layout) -> ir.Value:
+        """A value without rows, made to broadcast against a layout; what varies along the grid is gathered.
+
+        Args:
+            value: the operand.
+            rank: rank of the result, to which the operand's shape is right-aligned.
+            rows: the rows of the result.
+            layout: the result's layout.
+        """
+        shape = (1,) * (rank - len(shape_of(value))) + shape_of(value)
+        if math.prod(shape) == 1:
+            return self._reshaped(value, ())
+        along = any(shape[axis] != 1 for axis in rows.axes)
+        wanted = tuple(a for a in layout if (along if a == GRID else shape[a] != 1))
+        tensor = self._gathered(value, shape, rows, wanted) if along else self._permuted(value, shape, wanted)
+        missing = [i for i, axis in enumerate(layout) if axis not in wanted]
+        first = next((i for i, axis in enumerate(layout) if axis in wanted), 0)
+        added = [i - first for i in missing if i > first]
+        return self.op("Unsqueeze", [tensor, self.ints(added)]) if added else tensor
+
+    def _reshaped(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
+        array = constant(value)
+        if array is not None:
+            return self.constant(array.reshape(shape))
+        tensor = self.whole(value)
+        return self.op("Reshape", [tensor, self.ints(shape)])
+
+    def _permuted(self, value: ir.Value, shape: tuple[int, ...], wanted: Layout) -> ir.Value:
+        sizes = [shape[axis] for axis in sorted(wanted)]
+        perm = [sorted(wanted).index(axis) for axis in wanted]
+        array = constant(value) if element_count(value) <= _FOLD_LIMIT else None
+        if array is not None:
+            return self.constant(array.reshape(sizes).transpose(perm))
+        tensor = self._reshaped(value, sizes)
+        return self.op("Transpose", [tensor], {"perm": perm}) if perm != sorted(perm) else tensor
+
+    def _gathered(self, value: ir.Value, shape: tuple[int, ...], rows: Rows, wanted: Layout) -> ir.Value:
+        others = tuple(axis for axis in wanted if axis != GRID)
+        full = list(shape)
+        dims = (rows.grid.size,) if rows.flat else rows.grid.dims
+        for axis, size in zip(rows.axes, dims, strict=True):
+            full[axis] = size
+        tensor = self._reshaped(value, shape)
+        if tuple(full) != shape:
+            tensor = self.op("Expand", [tensor, self.ints(full)])
+        front = (*rows.axes, *others)
+        perm = [*front, *(axis for axis in range(len(shape)) if axis not in front)]
+        if perm != sorted(perm):
+            tensor = self.op("Transpose", [tensor], {"perm": perm})
+        tensor = self.op("Reshape", [tensor, self.ints([rows.grid.size, *(full[axis] for axis in others)])])
+        tensor = self.op("Gather", [tensor, self.row_index(rows.grid)], {"axis": 0})
+        return self.fit(tensor, (GRID, *others), wanted)
+
+    def rows_layout(self, value: ir.Value) -> Layout:
+        """The layout a row-carrying value was emitted in, without its axes of size one."""
+        return without_units(self._rows[value].layout, shape_of(value))
+
+
+def _store_order(layout: Layout) -> Layout:
+    """A layout in which every row is contiguous: the row axis is moved before a last axis it stands behind."""
+    if layout[-1] != GRID or len(layout) == 1:
+        return layout
+    return (*layout[:-2], GRID, layout[-2])

@@ -1,0 +1,242 @@
+"""Rewrites an analysed graph into an edit graph and, where something can be prepared, a prep graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+from onnx_ir.passes import common as passes
+
+from retouch.bundle import EditGraphSpec, NeighbourhoodSpec, TensorSpec
+from retouch.export.analysis import Analysis
+from retouch.export.binding_time import split_by_binding_time
+from retouch.export.emit import Cacheable, EditGraph
+from retouch.export.lattice import Invariant
+from retouch.export.model_shapes import dtype_of, shape_of
+from retouch.export.node_builder import BindingTime
+from retouch.export.ops import functions
+from retouch.export.ops._domain import DOMAIN, VERSION
+from retouch.export.peepholes import apply_peepholes
+from retouch.export.rules import rule_for
+
+__all__ = ["EditModels", "rewrite"]
+
+_IR_VERSION = 10
+
+
+@dataclass(frozen=True)
+class EditModels:
+    """One edit graph, its prep graph, and what they need from the base run and the host."""
+
+    edit: ir.Model
+    prep: ir.Model | None
+    spec: EditGraphSpec
+    cacheables: dict[str, Cacheable]
+    neighbourhoods: dict[str, NeighbourhoodSpec]
+
+
+def rewrite(model: ir.Model, analysis: Analysis, *, corrected_moments: bool, suffix: str = "") -> EditModels:
+    """The edit graph of an analysed model.
+
+    Args:
+        model: the cleaned-up, canonical model.
+        analysis: its analysis.
+        corrected_moments: see ``EditGraph``.
+        suffix: appended to the file names.
+
+    Ensures: outputs are full size; their inactive rows are copied from the cached output.
+    """
+    builder = EditGraph(analysis.facts, corrected_moments=corrected_moments)
+    _emit(model.graph, analysis, builder)
+    outputs = [_required(builder.whole(value)) for value in model.graph.outputs]
+    apply_peepholes(builder, outputs)
+    return _assemble(model, analysis, builder, outputs, suffix)
+
+
+def _required(value: ir.Value | None) -> ir.Value:
+    assert value is not None
+    return value
+
+
+def _emit(graph: ir.Graph, analysis: Analysis, builder: EditGraph) -> None:
+    source = next(value for value in graph.inputs if value.name == analysis.editable.origin)
+    rows = analysis.facts.rows(source)
+    assert rows is not None
+    tensor = builder.input(str(source.name), dtype_of(source), shape_of(source), BindingTime.EDIT)
+    builder.gather_whole(source, tensor, rows)
+    for node in graph:
+        if all(isinstance(analysis.facts.of(value), Invariant) for value in node.inputs):
+            _emit_whole(node, builder)
+        elif node in analysis.refusals:
+            _emit_whole(node, builder)
+            for value in node.outputs:
+                if value in analysis.aligned:
+                    aligned = analysis.facts.rows(value)
+                    assert aligned is not None
+                    builder.gather_whole(value, builder.take_whole(value), aligned)
+        else:
+            rule = rule_for(node)
+            assert rule is not None
+            rule.emit(node, builder)
+
+
+def _emit_whole(node: ir.Node, builder: EditGraph) -> None:
+    made = builder.clone(node, [builder.whole(value) for value in node.inputs])
+    for value, emitted in zip(node.outputs, made, strict=True):
+        builder.set_whole(value, emitted)
+
+
+def _assemble(
+    model: ir.Model, analysis: Analysis, builder: EditGraph, outputs: list[ir.Value], suffix: str
+) -> EditModels:
+    live_cached = _cached_ids(builder, outputs)
+    updates = {key: builder.updates[key] for key in live_cached if key in builder.updates}
+    split = split_by_binding_time(builder, [*outputs, *updates.values()])
+    opset = model.opset_imports.get("", 18)
+    prep = _model("prep", split.prep, builder, split.prepared, _prepared_names(split.prepared), opset) if split.prep else None
+    if prep is not None:
+        passes.ShapeInferencePass()(prep)
+    prepared = _prepared_specs(prep)
+    for value, spec in zip(split.prepared, prepared, strict=True):
+        value.type = ir.TensorType(ir.DataType.from_numpy(_numpy(spec.dtype)))
+        value.shape = ir.Shape(spec.shape)
+    names = [str(value.name) for value in model.graph.outputs] + [f"update.{key}" for key in updates]
+    edit = _model("edit", split.edit, builder, [*outputs, *updates.values()], names, opset, split.prepared)
+    _type_outputs(edit, model, updates, builder)
+    spec = _spec(edit, prep, prepared, analysis, builder, tuple(updates), suffix)
+    used = {key: builder.cacheables[key] for key in (*spec.cached, *spec.prep_cached)}
+    found = {key: builder.neighbourhoods[key] for key in spec.neighbourhoods}
+    return EditModels(edit, prep, spec, used, found)
+
+
+def _numpy(dtype: str):  # type: ignore[no-untyped-def]
+    import ml_dtypes
+    import numpy as np
+
+    return np.dtype(getattr(ml_dtypes, dtype) if dtype == "bfloat16" else dtype)
+
+
+def _cached_ids(builder: EditGraph, outputs: Sequence[ir.Value]) -> list[str]:
+    """Ids of the cacheables that the outputs depend on."""
+    needed = set(outputs)
+    for node in reversed(builder.nodes):
+        if any(value in needed for value in node.outputs):
+            needed.update(value for value in node.inputs if value is not None)
+    names = {value.name for value in builder.inputs if value in needed}
+    return [key for key in builder.cacheables if f"cached.{key}" in names]
+
+
+def _prepared_names(prepared: Iterable[ir.Value]) -> list[str]:
+    return [f"prepared.{value.name}" for value in prepared]
+
+
+def _prepared_specs(prep: ir.Model | None) -> tuple[TensorSpec, ...]:
+    if prep is None:
+        return ()
+    return tuple(TensorSpec(str(v.name), dtype_of(v).numpy().name, shape_of(v)) for v in prep.graph.outputs)
+
+
+def _model(
+    name: str,
+    nodes: list[ir.Node],
+    builder: EditGraph,
+    outputs: Sequence[ir.Value],
+    output_names: Sequence[str],
+    opset: int,
+    prepared: Sequence[ir.Value] = (),
+) -> ir.Model:
+    """A model of copies of some nodes; values that are prepared elsewhere become inputs."""
+    copies: dict[ir.Value, ir.Value] = {}
+    inputs: list[ir.Value] = []
+    initializers: list[ir.Value] = []
+    used = {value for node in nodes for value in node.inputs if value is not None} | set(outputs)
+    for value in builder.inputs:
+        if value in used:
+            copies[value] = ir.Value(name=value.name, type=value.type, shape=value.shape)
+            inputs.append(copies[value])
+    for value in prepared:
+        copies[value] = ir.Value(name=f"prepared.{value.name}", type=value.type, shape=value.shape)
+        inputs.append(copies[value])
+    for value in builder.initializers.values():
+        if value in used:
+            copies[value] = ir.Value(
+                name=value.name, type=value.type, shape=value.shape, const_value=value.const_value
+            )
+            initializers.append(copies[value])
+    made = [_copy(node, copies) for node in nodes]
+    results = []
+    for value, output_name in zip(outputs, output_names, strict=True):
+        node = ir.Node("", "Identity", [copies[value]], name=f"output_{output_name}")
+        node.outputs[0].name = output_name
+        made.append(node)
+        results.append(node.outputs[0])
+    graph = ir.Graph(
+        inputs, results, nodes=made, initializers=initializers, opset_imports={"": opset, DOMAIN: VERSION}, name=name
+    )
+    domains = {node.domain for node in made}
+    model = ir.Model(graph, ir_version=_IR_VERSION, producer_name="retouch")
+    if DOMAIN in domains:
+        present = {node.op_type for node in made if node.domain == DOMAIN}
+        for function in functions(opset):
+            if function.name in present:
+                model.functions[function.identifier()] = function
+    else:
+        del graph.opset_imports[DOMAIN]
+    return model
+
+
+def _copy(node: ir.Node, copies: dict[ir.Value, ir.Value]) -> ir.Node:
+    inputs = [None if value is None else copies[value] for value in node.inputs]
+    made = ir.Node(
+        node.domain, node.op_type, inputs, list(node.attributes.values()), num_outputs=len(node.outputs), name=node.name
+    )
+    for old, new in zip(node.outputs, made.outputs, strict=True):
+        new.name, new.type, new.shape = old.name, old.type, old.shape
+        copies[old] = new
+    return made
+
+
+def _type_outputs(edit: ir.Model, model: ir.Model, updates: dict[str, ir.Value], builder: EditGraph) -> None:
+    originals = {value.name: value for value in model.graph.outputs}
+    for value in edit.graph.outputs:
+        if value.name in originals:
+            value.type, value.shape = originals[value.name].type, originals[value.name].shape
+            continue
+        cached = builder.cacheables[str(value.name).removeprefix("update.")].spec
+        value.type = ir.TensorType(ir.DataType.from_numpy(_numpy(cached.dtype)))
+        dims: list[int | str] = list(cached.shape)
+        if cached.row_axis is not None:
+            dims[cached.row_axis] = f"M_{cached.grid}"
+        value.shape = ir.Shape(dims)
+
+
+def _spec(
+    edit: ir.Model,
+    prep: ir.Model | None,
+    prepared: tuple[TensorSpec, ...],
+    analysis: Analysis,
+    builder: EditGraph,
+    updates: tuple[str, ...],
+    suffix: str,
+) -> EditGraphSpec:
+    edit_names = [str(value.name) for value in edit.graph.inputs]
+    prep_names = [str(value.name) for value in prep.graph.inputs] if prep is not None else []
+    both = dict.fromkeys((*prep_names, *edit_names))
+
+    def with_prefix(names: Iterable[str], prefix: str) -> tuple[str, ...]:
+        return tuple(name.removeprefix(prefix) for name in names if name.startswith(prefix))
+
+    conditions = tuple(v.name for v in builder.inputs if builder.time[v] is BindingTime.CONDITION and v.name in both)
+    nids = dict.fromkeys((*with_prefix(edit_names, "neighbours."), *with_prefix(edit_names, "halo.")))
+    return EditGraphSpec(
+        file=f"edit{suffix}.onnx",
+        prep_file=f"prep{suffix}.onnx" if prep is not None else None,
+        conditions=tuple(str(name) for name in conditions),
+        cached=with_prefix(edit_names, "cached."),
+        prep_cached=with_prefix(prep_names, "cached."),
+        prepared=prepared,
+        grids=with_prefix(edit_names, "rows."),
+        neighbourhoods=tuple(nids),
+        updates=updates,
+    )

@@ -1,0 +1,175 @@
+"""Concat, Split, Slice, Expand and Tile along axes that carry no rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import onnx_ir as ir
+
+from retouch.export.lattice import Fact, Rows
+from retouch.export.layout import GRID, Layout
+from retouch.export.model_shapes import attribute, constant, normal_axis, shape_of
+from retouch.export.rules._rule import rule
+
+if TYPE_CHECKING:
+    from retouch.export.analysis import Facts
+    from retouch.export.emit import EditGraph
+
+__all__ = ["Concat", "Expand", "Slice", "Split"]
+
+
+def with_axes(layout: Layout, axes: tuple[int, ...]) -> Layout:
+    """A layout that names some axes even if their size is one."""
+    return (*layout, *(axis for axis in axes if axis not in layout))
+
+
+@rule("Concat")
+class Concat:
+    """Operands without rows must span the grid; their rows are gathered."""
+
+    def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
+        """The common rows of the operands."""
+        found = {rows for value in node.inputs if (rows := facts.rows(value)) is not None}
+        if len(found) != 1:
+            return "operands carry rows of different grids or on different axes"
+        (rows,) = found
+        if _axis(node) in rows.axes:
+            return "it concatenates along the grid"
+        return [rows]
+
+    def emit(self, node: ir.Node, graph: EditGraph) -> None:
+        """The same operator on the emitted axis."""
+        output, axis = node.outputs[0], _axis(node)
+        rows, shape = graph.facts.rows(output), shape_of(output)
+        assert rows is not None
+        driver = next(v for v in node.inputs if v is not None and graph.facts.rows(v) is not None)
+        base = graph.rows_layout(driver)
+        layout = with_axes(base, (axis,))
+        parts = []
+        for value in node.inputs:
+            assert value is not None
+            if graph.facts.rows(value) is not None:
+                parts.append(graph.rows_in(value, layout))
+            else:
+                parts.append(_spanning(value, len(shape), rows, layout, graph))
+        result = graph.op("Concat", parts, {"axis": layout.index(axis)})
+        graph.set_rows(output, result, layout)
+
+
+def _spanning(value: ir.Value, rank: int, rows: Rows, layout: Layout, graph: EditGraph) -> ir.Value:
+    tensor = graph.aligned(value, rank, rows, layout)
+    shape = shape_of(value)
+    present = [axis for axis in layout if axis == GRID or shape[axis] != 1]
+    missing = list(range(layout.index(present[0]))) if present else list(range(len(layout)))
+    return graph.op("Unsqueeze", [tensor, graph.ints(missing)]) if missing else tensor
+
+
+@rule("Split")
+class Split:
+    """Any split along one axis."""
+
+    def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
+        """The same rows for every part."""
+        rows = facts.rows(node.inputs[0])
+        if rows is None or _axis(node) in rows.axes:
+            return "it splits the grid"
+        return [rows] * len(node.outputs)
+
+    def emit(self, node: ir.Node, graph: EditGraph) -> None:
+        """The same operator on the emitted axis."""
+        source, axis = node.inputs[0], _axis(node)
+        assert source is not None
+        layout = with_axes(graph.rows_layout(source), (axis,))
+        sizes = graph.ints([shape_of(value)[axis] for value in node.outputs])
+        parts = graph.ops(
+            "Split",
+            [graph.rows_in(source, layout), sizes],
+            {"axis": layout.index(axis)},
+            outputs=len(node.outputs),
+        )
+        for value, part in zip(node.outputs, parts, strict=True):
+            graph.set_rows(value, part, layout)
+
+
+@rule("Slice")
+class Slice:
+    """Constant bounds along axes that carry no rows."""
+
+    def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
+        """The same rows."""
+        rows, bounds = facts.rows(node.inputs[0]), _bounds(node)
+        if rows is None or bounds is None:
+            return "its bounds are not constant"
+        shape = shape_of(node.inputs[0])
+        touched = [axis for axis, *_ in bounds if shape[axis] != shape_of(node.outputs[0])[axis]]
+        if any(axis in rows.axes for axis, _, _, step in bounds if axis in touched or step != 1):
+            return "it slices the grid"
+        return [rows]
+
+    def emit(self, node: ir.Node, graph: EditGraph) -> None:
+        """The same operator on the emitted axes."""
+        source, bounds = node.inputs[0], _bounds(node)
+        assert source is not None and bounds is not None
+        rows = graph.facts.rows(source)
+        assert rows is not None
+        bounds = [bound for bound in bounds if bound[0] not in rows.axes]
+        layout = with_axes(graph.rows_layout(source), tuple(axis for axis, *_ in bounds))
+        tensor = graph.rows_in(source, layout)
+        if bounds:
+            axes = [layout.index(axis) for axis, *_ in bounds]
+            columns = list(zip(*bounds, strict=True))
+            inputs = [tensor, *(graph.ints(column) for column in (columns[1], columns[2], axes, columns[3]))]
+            tensor = graph.op("Slice", inputs)
+        graph.set_rows(node.outputs[0], tensor, layout)
+
+
+def _bounds(node: ir.Node) -> list[tuple[int, int, int, int]] | None:
+    """Axis, start, end and step of every sliced axis."""
+    given = [constant(value) for value in node.inputs[1:]]
+    if any(array is None for array in given[:2]) or any(
+        array is None and value is not None for array, value in zip(given, node.inputs[1:], strict=True)
+    ):
+        return None
+    starts, ends = ([int(x) for x in array] for array in given[:2] if array is not None)
+    rank = len(shape_of(node.inputs[0]))
+    axes = [int(x) for x in given[2]] if len(given) > 2 and given[2] is not None else list(range(len(starts)))
+    steps = [int(x) for x in given[3]] if len(given) > 3 and given[3] is not None else [1] * len(starts)
+    return [(normal_axis(a, rank), s, e, t) for a, s, e, t in zip(axes, starts, ends, steps, strict=True)]
+
+
+@rule("Expand")
+class Expand:
+    """Broadcasting of axes that carry no rows, as in grouped key/value heads."""
+
+    def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
+        """The same rows, moved by the axes that are put in front."""
+        rows = facts.rows(node.inputs[0])
+        if rows is None:
+            return "its first operand carries no rows"
+        moved = rows.moved(len(shape_of(node.outputs[0])) - len(shape_of(node.inputs[0])))
+        before = tuple(shape_of(node.inputs[0])[axis] for axis in rows.axes)
+        if before != tuple(shape_of(node.outputs[0])[axis] for axis in moved.axes):
+            return "it enlarges the grid"
+        return [moved]
+
+    def emit(self, node: ir.Node, graph: EditGraph) -> None:
+        """An Expand that leaves the row axis alone."""
+        source, output = node.inputs[0], node.outputs[0]
+        assert source is not None
+        shape = shape_of(output)
+        offset = len(shape) - len(shape_of(source))
+        layout = tuple(axis if axis == GRID else axis + offset for axis in graph.rows_layout(source))
+        rows = graph.facts.rows(output)
+        assert rows is not None
+        grown = tuple(axis for axis, size in enumerate(shape) if size != 1 and axis not in (*layout, *rows.axes))
+        if not grown:
+            graph.set_rows(output, graph.rows_in(source, graph.rows_layout(source)), layout)
+            return
+        wanted = tuple(sorted((*layout, *grown), key=lambda axis: -1 if axis == GRID else axis))
+        tensor = graph.fit(graph.rows_in(source, graph.rows_layout(source)), layout, wanted)
+        sizes = [1 if axis == GRID else shape[axis] for axis in wanted]
+        graph.set_rows(output, graph.op("Expand", [tensor, graph.ints(sizes)]), wanted)
+
+
+def _axis(node: ir.Node) -> int:
+    return normal_axis(int(attribute(node, "axis", 0)), len(shape_of(node.inputs[0])))

@@ -1,0 +1,354 @@
+"""Matrix products of every kind: MatMul, Gemm and two-operand Einsum become one contraction of labelled axes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import onnx_ir as ir
+
+from retouch.export.lattice import Fact, Rows
+from retouch.export.layout import GRID, Layout
+from retouch.export.model_shapes import attribute, shape_of
+from retouch.export.rules._rule import rule
+from retouch.export.rules.transpose import permute_axes
+
+if TYPE_CHECKING:
+    from retouch.export.analysis import Facts
+    from retouch.export.emit import EditGraph
+
+__all__ = ["Contraction", "contraction_of"]
+
+Label = str | None
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand and the label of each of its axes; axes of size one have none."""
+
+    value: ir.Value
+    labels: tuple[Label, ...]
+
+    def axes(self, wanted: list[str]) -> tuple[int, ...]:
+        """The axes with those labels, in that order."""
+        return tuple(self.labels.index(label) for label in wanted)
+
+
+@dataclass(frozen=True)
+class Product:
+    """A sum of products over the labels that the result does not have."""
+
+    left: Operand
+    right: Operand
+    result: tuple[Label, ...]
+
+    def swapped(self) -> Product:
+        """The same product with its operands exchanged."""
+        return dataclasses.replace(self, left=self.right, right=self.left)
+
+    def labels(self, *, left: bool, right: bool, result: bool) -> list[str]:
+        """The labels that appear exactly where asked, in the order of the left operand, then the right."""
+        seen = dict.fromkeys(label for label in (*self.left.labels, *self.right.labels) if label is not None)
+        where = (self.left.labels, self.right.labels, self.result)
+        wanted = (left, right, result)
+        return [l for l in seen if tuple(l in part for part in where) == wanted]
+
+
+def contraction_of(node: ir.Node) -> Product | str:
+    """The node as a contraction, or why it is none."""
+    if node.op_type == "Einsum":
+        return _from_einsum(node)
+    return _from_gemm(node) if node.op_type == "Gemm" else _from_matmul(node)
+
+
+def _from_matmul(node: ir.Node) -> Product | str:
+    a, b, c = (shape_of(value) for value in (*node.inputs, node.outputs[0]))
+    if len(a) < 2 or len(b) < 2:
+        return "an operand has fewer than two axes"
+    rank = len(c)
+    batch = [f"b{axis}" for axis in range(rank - 2)]
+    left = [*batch[rank - len(a) :], "i", "k"] if len(a) < rank else [*batch, "i", "k"]
+    right = [*batch[rank - len(b) :], "k", "j"] if len(b) < rank else [*batch, "k", "j"]
+    return _product(node, left, right, [*batch, "i", "j"])
+
+
+def _from_gemm(node: ir.Node) -> Product | str:
+    if attribute(node, "alpha", 1.0) != 1.0 or attribute(node, "beta", 1.0) != 1.0:
+        return "alpha or beta is not one"
+    left = ["k", "i"] if attribute(node, "transA", 0) else ["i", "k"]
+    right = ["j", "k"] if attribute(node, "transB", 0) else ["k", "j"]
+    return _product(node, left, right, ["i", "j"])
+
+
+def _from_einsum(node: ir.Node) -> Product | str:
+    equation = str(attribute(node, "equation")).replace(" ", "")
+    if "." in equation or "->" not in equation:
+        return f"equation {equation!r} is implicit or has an ellipsis"
+    operands, result = equation.split("->")
+    terms = operands.split(",")
+    if len(terms) != 2:
+        return f"equation {equation!r} has {len(terms)} operands"
+    if any(len(set(term)) != len(term) for term in terms):
+        return f"equation {equation!r} repeats a label within an operand"
+    return _product(node, list(terms[0]), list(terms[1]), list(result))
+
+
+def _product(node: ir.Node, left: list[str], right: list[str], result: list[str]) -> Product:
+    def named(value: ir.Value, labels: list[str]) -> tuple[Label, ...]:
+        return tuple(l if size != 1 else None for l, size in zip(labels, shape_of(value), strict=True))
+
+    a, b = node.inputs[:2]
+    assert a is not None and b is not None
+    return Product(Operand(a, named(a, left)), Operand(b, named(b, right)), named(node.outputs[0], result))
+
+
+def _driven(product: Product, facts: Facts) -> Product | str:
+    """The product with the operand whose rows survive on the left."""
+    for candidate in (product, product.swapped()):
+        rows = facts.rows(candidate.left.value)
+        if rows is None:
+            continue
+        labels = [candidate.left.labels[axis] for axis in rows.axes]
+        if any(label is None or label not in candidate.result for label in labels):
+            continue
+        other = facts.rows(candidate.right.value)
+        if other is not None and len(other.axes) > 1:
+            return "the other operand carries rows on several axes"
+        shared = [label for label in labels if label in candidate.right.labels]
+        if shared and (other is None or len(labels) > 1):
+            return "the other operand varies along the grid"
+        if shared and other is not None and candidate.right.labels[other.axes[0]] != labels[0]:
+            return "the other operand carries its rows on another axis"
+        if shared and other is not None and other.grid != rows.grid:
+            return "the operands carry different grids on one axis"
+        return candidate
+    return "it sums over the rows"
+
+
+@rule("MatMul", "Gemm", "Einsum")
+class Contraction:
+    """One operand keeps its rows; rows of the other are merged into the cached ones first."""
+
+    def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
+        """The rows of the result, or why none survive."""
+        if node.op_type == "Einsum" and len(node.inputs) == 1:
+            return _transfer_permutation(node, facts)
+        product = contraction_of(node)
+        if isinstance(product, str):
+            return product
+        if len(node.inputs) > 2 and node.inputs[2] is not None and facts.rows(node.inputs[2]) is not None:
+            return "its bias depends on the editable input"
+        driven = _driven(product, facts)
+        if isinstance(driven, str):
+            return driven
+        for one_sided in (
+            driven.labels(left=True, right=False, result=False),
+            driven.labels(left=False, right=True, result=False),
+        ):
+            if one_sided:
+                return "it sums over an axis of one operand only"
+        if not driven.labels(left=True, right=True, result=False):
+            return "it is an outer product"
+        rows = facts.rows(driven.left.value)
+        assert rows is not None
+        return [Rows(rows.grid, tuple(driven.result.index(driven.left.labels[axis]) for axis in rows.axes))]
+
+    def emit(self, node: ir.Node, graph: EditGraph) -> None:
+        """A Gemm for rows against weights, otherwise a batched MatMul."""
+        if node.op_type == "Einsum" and len(node.inputs) == 1:
+            _emit_permutation(node, graph)
+            return
+        product = contraction_of(node)
+        assert isinstance(product, Product)
+        driven = _driven(product, graph.facts)
+        assert isinstance(driven, Product)
+        tensor, layout = _Emission(driven, node, graph).emit()
+        graph.set_rows(node.outputs[0], tensor, layout)
+
+
+@dataclass(frozen=True)
+class _Emission:
+    """Emits a product whose left operand carries the rows of the result."""
+
+    product: Product
+    node: ir.Node
+    graph: EditGraph
+
+    def emit(self) -> tuple[ir.Value, Layout]:
+        batch = self.product.labels(left=True, right=True, result=True)
+        summed = self.product.labels(left=True, right=True, result=False)
+        outer = self.product.labels(left=False, right=True, result=True)
+        left = self._left_layout(batch, summed)
+        kept = left[: len(left) - len(summed)]
+        tensor = self._merge_tail(self.graph.rows_in(self.product.left.value, left), left, len(summed))
+        if batch:
+            result = self._batched(tensor, kept, batch, summed, outer)
+        else:
+            result = self._plain(tensor, kept, summed, outer)
+        named = self._result_axes(kept)
+        targets = tuple(self.product.result.index(label) for label in outer)
+        if len(outer) != 1:
+            sizes = [self._size(a, named) for a in named] + [self._result_shape()[t] for t in targets]
+            result = self.graph.op("Reshape", [result, self.graph.ints(sizes)])
+        return self._with_bias(result, (*named, *targets))
+
+    def _left_layout(self, batch: list[str], summed: list[str]) -> Layout:
+        """Batch axes, the axes that survive in the order they were emitted, then the summed ones."""
+        labels = self.product.left.labels
+        rows = self._left_rows()
+        units = self.graph.rows_layout(self.product.left.value)
+
+        def unit(label: str) -> int:
+            axis = labels.index(label)
+            return GRID if axis in rows.axes else axis
+
+        first = list(dict.fromkeys(unit(label) for label in batch))
+        last = [unit(label) for label in summed]
+        middle = [axis for axis in units if axis not in first and axis not in last]
+        return (*first, *middle, *last)
+
+    def _merge_tail(self, tensor: ir.Value, layout: Layout, count: int) -> ir.Value:
+        if count == 1:
+            return tensor
+        shape = shape_of(self.product.left.value)
+        sizes = [-1 if axis == GRID else shape[axis] for axis in layout]
+        return self.graph.op(
+            "Reshape", [tensor, self.graph.ints([*sizes[: len(sizes) - count], math.prod(sizes[len(sizes) - count :])])]
+        )
+
+    def _plain(self, tensor: ir.Value, kept: Layout, summed: list[str], outer: list[str]) -> ir.Value:
+        """Rows against a matrix: Gemm, which streams a prepacked weight and takes a bias."""
+        weight, transposed = self._right_matrix(summed, outer)
+        columns = math.prod(self._right_sizes(outer))
+        if len(kept) == 1:
+            return self.graph.op("Gemm", [tensor, weight], {"transB": int(transposed)})
+        depth = math.prod(self._right_sizes(summed))
+        shape = shape_of(self.product.left.value)
+        flat = self.graph.op("Reshape", [tensor, self.graph.ints([-1, depth])])
+        flat = self.graph.op("Gemm", [flat, weight], {"transB": int(transposed)})
+        sizes = [-1 if axis == GRID else shape[axis] for axis in kept]
+        return self.graph.op("Reshape", [flat, self.graph.ints([*sizes, columns])])
+
+    def _right_matrix(self, summed: list[str], outer: list[str]) -> tuple[ir.Value, bool]:
+        right = self.product.right
+        if self.graph.facts.rows(right.value) is None:
+            order = [label for label in right.labels if label is not None]
+            if order == [*outer, *summed] and len(summed) >= 1:
+                return self._right_dense([*outer, *summed], [len(outer), len(summed)]), True
+        return self._right_dense([*summed, *outer], [len(summed), len(outer)]), False
+
+    def _right_dense(self, labels: list[str], groups: list[int]) -> ir.Value:
+        """The right operand with all its rows, its labels in an order and merged into groups."""
+        right, graph = self.product.right, self.graph
+        rows = graph.facts.rows(right.value)
+        axes = right.axes(labels)
+        if rows is not None:
+            layout = tuple(GRID if axis in rows.axes else axis for axis in axes)
+            tensor = graph.merged(right.value, layout)
+        else:
+            tensor = _permuted_whole(right.value, axes, graph)
+        if all(count == 1 for count in groups):
+            return tensor
+        sizes, start = self._right_sizes(labels), 0
+        merged = []
+        for count in groups:
+            merged.append(math.prod(sizes[start : start + count]))
+            start += count
+        return graph.op("Reshape", [tensor, graph.ints(merged)])
+
+    def _batched(
+        self, tensor: ir.Value, kept: Layout, batch: list[str], summed: list[str], outer: list[str]
+    ) -> ir.Value:
+        graph, shape = self.graph, shape_of(self.product.left.value)
+        right = self._right_rows(batch, summed, outer)
+        middle = kept[len(batch) :]
+        sizes = [-1 if axis == GRID else shape[axis] for axis in kept]
+        depth, columns = math.prod(self._right_sizes(summed)), math.prod(self._right_sizes(outer))
+        lead = sizes[: len(batch)]
+        if len(middle) != 1:
+            rows = math.prod(sizes[len(batch) :]) if GRID not in middle else -1
+            tensor = graph.op("Reshape", [tensor, graph.ints([*lead, rows, depth])])
+        result = graph.op("MatMul", [tensor, right])
+        if len(middle) != 1:
+            result = graph.op("Reshape", [result, graph.ints([*sizes, columns])])
+        return result
+
+    def _right_rows(self, batch: list[str], summed: list[str], outer: list[str]) -> ir.Value:
+        rows = self.graph.facts.rows(self.product.right.value)
+        labels = [*batch, *summed, *outer]
+        if rows is not None and self.product.right.labels[rows.axes[0]] in batch:
+            layout = tuple(GRID if axis in rows.axes else axis for axis in self.product.right.axes(labels))
+            tensor = self.graph.rows_in(self.product.right.value, layout)
+            if len(summed) == len(outer) == 1:
+                return tensor
+            sizes = self._right_sizes(labels)
+            lead = [-1 if axis == GRID else size for axis, size in zip(layout, sizes, strict=True)][: len(batch)]
+            tail = [math.prod(self._right_sizes(summed)), math.prod(self._right_sizes(outer))]
+            return self.graph.op("Reshape", [tensor, self.graph.ints([*lead, *tail])])
+        return self._right_dense(labels, [1] * len(batch) + [len(summed), len(outer)])
+
+    def _with_bias(self, tensor: ir.Value, layout: Layout) -> tuple[ir.Value, Layout]:
+        bias = self.node.inputs[2] if len(self.node.inputs) > 2 else None
+        if bias is None:
+            return tensor, layout
+        rows = self.graph.facts.rows(self.node.outputs[0])
+        assert rows is not None
+        aligned = self.graph.aligned(bias, len(self._result_shape()), rows, layout)
+        return self.graph.op("Add", [tensor, aligned]), layout
+
+    def _left_rows(self) -> Rows:
+        rows = self.graph.facts.rows(self.product.left.value)
+        assert rows is not None
+        return rows
+
+    def _right_sizes(self, labels: list[str]) -> list[int]:
+        shape = shape_of(self.product.right.value)
+        return [shape[axis] for axis in self.product.right.axes(labels)]
+
+    def _result_shape(self) -> tuple[int, ...]:
+        return shape_of(self.node.outputs[0])
+
+    def _result_axes(self, kept: Layout) -> Layout:
+        labels = self.product.left.labels
+        return tuple(axis if axis == GRID else self.product.result.index(labels[axis]) for axis in kept)
+
+    def _size(self, axis: int, _named: Layout) -> int:
+        return -1 if axis == GRID else self._result_shape()[axis]
+
+
+def _permuted_whole(value: ir.Value, axes: tuple[int, ...], graph: EditGraph) -> ir.Value:
+    """A value without rows, its axes of size one dropped and the others in an order."""
+    tensor, shape = graph.whole(value), shape_of(value)
+    present = sorted(axes)
+    if len(present) != len(shape):
+        tensor = graph.op("Reshape", [tensor, graph.ints([shape[axis] for axis in present])])
+    perm = [present.index(axis) for axis in axes]
+    if perm != sorted(perm):
+        tensor = graph.op("Transpose", [tensor], {"perm": perm})
+    assert tensor is not None
+    return tensor
+
+
+def _permutation(node: ir.Node) -> tuple[int, ...] | None:
+    equation = str(attribute(node, "equation")).replace(" ", "")
+    source, _, result = equation.partition("->")
+    if "." in equation or sorted(source) != sorted(result) or len(set(source)) != len(source):
+        return None
+    return tuple(source.index(label) for label in result)
+
+
+def _transfer_permutation(node: ir.Node, facts: Facts) -> list[Fact] | str:
+    perm, rows = _permutation(node), facts.rows(node.inputs[0])
+    if perm is None or rows is None:
+        return f"equation {attribute(node, 'equation')!r} is not a plain permutation"
+    return [permute_axes(rows, perm)]
+
+
+def _emit_permutation(node: ir.Node, graph: EditGraph) -> None:
+    perm, source = _permutation(node), node.inputs[0]
+    assert perm is not None and source is not None
+    emitted = graph.rows(source)
+    layout = tuple(axis if axis == GRID else perm.index(axis) for axis in emitted.layout)
+    graph.set_rows(node.outputs[0], emitted.value, layout)

@@ -1,0 +1,130 @@
+"""Convolution: the neighbours of every active row, gathered, times the kernel as one matrix."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import onnx_ir as ir
+
+from retouch.export.lattice import Fact, Grid, Invariant, Rows
+from retouch.export.layout import GRID
+from retouch.export.model_shapes import attribute, dtype_of, shape_of
+from retouch.export.rules._neighbourhood import (
+    Window,
+    channels_last,
+    gather_rows,
+    local_rows,
+    spatial_rows,
+    window_neighbourhood,
+    window_of,
+)
+from retouch.export.rules._rule import RETOUCH_DOMAIN, rule
+
+if TYPE_CHECKING:
+    from retouch.export.analysis import Facts
+    from retouch.export.emit import EditGraph
+
+__all__ = ["Conv"]
+
+
+@rule("Conv")
+class Conv:
+    """Any kernel, stride, dilation, pad and group count over all axes of the grid."""
+
+    def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
+        """Rows of the grid of the result's resolution."""
+        rows = spatial_rows(node, facts)
+        if isinstance(rows, str):
+            return rows
+        if not all(isinstance(facts.of(value), Invariant) for value in node.inputs[1:]):
+            return "its kernel or bias depends on the editable input"
+        window = window_of(node, shape_of(node.inputs[1])[2:])
+        if isinstance(window, str):
+            return window
+        return [Rows(facts.grids.get(shape_of(node.outputs[0])[2:]), rows.axes)]
+
+    def emit(self, node: ir.Node, graph: EditGraph) -> None:
+        """Gather and matrix product, per group where there are groups."""
+        source, output = node.inputs[0], node.outputs[0]
+        assert source is not None
+        groups = int(attribute(node, "group", 1))
+        layout = channels_last(output)
+        if groups == 1 and len(layout) == 2:
+            result = self._single(node, graph)
+        elif groups == 1:
+            result = self._batched(node, graph)
+        else:
+            result = self._grouped(node, graph, groups)
+        graph.set_rows(output, result, layout)
+
+    def _single(self, node: ir.Node, graph: EditGraph) -> ir.Value:
+        source, output = node.inputs[0], node.outputs[0]
+        assert source is not None
+        weight, bias = _kernel_matrix(node, graph), _bias(node, graph)
+        window = _window(node)
+        if window.trivial:
+            rows = graph.rows_in(source, (GRID, 1))
+            return graph.op("Gemm", [rows, weight, bias] if bias else [rows, weight], {"transB": 1})
+        spec = window_neighbourhood(window, _grid(graph, source), _grid(graph, output))
+        operands = [*local_rows(graph, source, (GRID, 1), spec, 0.0), graph.neighbours(spec), weight]
+        if bias is not None:
+            operands.append(bias)
+        return graph.op("EditConv", operands, domain=RETOUCH_DOMAIN, dtype=dtype_of(output))
+
+    def _batched(self, node: ir.Node, graph: EditGraph) -> ir.Value:
+        output = node.outputs[0]
+        batch, channels = shape_of(output)[:2]
+        flat = graph.op("Reshape", [_columns(node, graph), graph.ints([-1, math.prod(shape_of(node.inputs[1])[1:])])])
+        bias = _bias(node, graph)
+        operands = [flat, _kernel_matrix(node, graph)] + ([bias] if bias is not None else [])
+        result = graph.op("Gemm", operands, {"transB": 1})
+        return graph.op("Reshape", [result, graph.ints([-1, batch, channels])])
+
+    def _grouped(self, node: ir.Node, graph: EditGraph, groups: int) -> ir.Value:
+        kernel = shape_of(node.inputs[1])
+        batch = shape_of(node.outputs[0])[0]
+        taps, depth, width = math.prod(kernel[2:]), kernel[1], kernel[0] // groups
+        columns = graph.op("Reshape", [_columns(node, graph), graph.ints([-1, taps, groups, depth])])
+        columns = graph.op("Transpose", [columns], {"perm": [2, 0, 1, 3]})
+        columns = graph.op("Reshape", [columns, graph.ints([groups, -1, taps * depth])])
+        weight = graph.op("Reshape", [graph.whole(node.inputs[1]), graph.ints([groups, width, depth, taps])])
+        weight = graph.op("Transpose", [weight], {"perm": [0, 3, 2, 1]})
+        weight = graph.op("Reshape", [weight, graph.ints([groups, taps * depth, width])])
+        result = graph.op("Transpose", [graph.op("MatMul", [columns, weight])], {"perm": [1, 0, 2]})
+        shape = [-1, groups * width] if batch == 1 else [-1, batch, groups * width]
+        result = graph.op("Reshape", [result, graph.ints(shape)])
+        bias = _bias(node, graph)
+        return graph.op("Add", [result, bias]) if bias is not None else result
+
+
+def _window(node: ir.Node) -> Window:
+    return Window(node, shape_of(node.inputs[1])[2:])
+
+
+def _grid(graph: EditGraph, value: ir.Value) -> Grid:
+    rows = graph.facts.rows(value)
+    assert rows is not None
+    return rows.grid
+
+
+def _columns(node: ir.Node, graph: EditGraph) -> ir.Value:
+    """The neighbours of every active row, [M, (batch,) T, C]."""
+    source = node.inputs[0]
+    assert source is not None
+    spec = window_neighbourhood(_window(node), _grid(graph, source), _grid(graph, node.outputs[0]))
+    columns = gather_rows(graph, source, spec)
+    return graph.op("Transpose", [columns], {"perm": [0, 2, 1, 3]}) if len(channels_last(source)) == 3 else columns
+
+
+def _kernel_matrix(node: ir.Node, graph: EditGraph) -> ir.Value:
+    """The kernel as [C_out, T * C_in]; the runtime folds this at load, so the layout is never stored."""
+    shape = shape_of(node.inputs[1])
+    kernel = graph.whole(node.inputs[1])
+    if math.prod(shape[2:]) > 1:
+        kernel = graph.op("Transpose", [kernel], {"perm": [0, *range(2, len(shape)), 1]})
+    return graph.op("Reshape", [kernel, graph.ints([shape[0], math.prod(shape[1:])])])
+
+
+def _bias(node: ir.Node, graph: EditGraph) -> ir.Value | None:
+    return graph.whole(node.inputs[2]) if len(node.inputs) > 2 else None

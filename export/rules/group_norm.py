@@ -1,0 +1,107 @@
+"""GroupNorm: moments of the base run, or those moments corrected by what the active rows changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx_ir as ir
+
+from retouch.export.lattice import Fact
+from retouch.export.layout import GRID, Layout
+from retouch.export.model_shapes import attribute, dtype_of, shape_of
+from retouch.export.rules._rule import RETOUCH_DOMAIN, rule
+
+if TYPE_CHECKING:
+    from retouch.export.emit import EditGraph
+    from retouch.export.analysis import Facts
+
+__all__ = ["GroupNorm"]
+
+
+@rule("GroupNorm", domain=RETOUCH_DOMAIN)
+class GroupNorm:
+    """``GroupNorm(x)``, canonicalised by clean-up: normalises over a group of channels and all rows, without affine."""
+
+    def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
+        """The same rows."""
+        rows, rank = facts.rows(node.inputs[0]), len(shape_of(node.inputs[0]))
+        if rows is None or rows.axes != tuple(range(2, rank)):
+            return "the grid does not lie on all axes behind the channels"
+        return [rows]
+
+    def emit(self, node: ir.Node, graph: EditGraph) -> None:
+        """``x * scale + shift`` per channel."""
+        source = node.inputs[0]
+        assert source is not None
+        batch, channels = shape_of(source)[:2]
+        groups = int(attribute(node, "num_groups"))
+        layout: Layout = (GRID, 1) if batch == 1 else (GRID, 0, 1)
+        tensor = graph.rows_in(source, layout)
+        moments = graph.cached_moments(source, groups)
+        mean, variance = (_row(graph, moments, index) for index in (0, 1))
+        if graph.corrected_moments:
+            mean, variance = _Correction(source, groups, layout, graph).apply(tensor, mean, variance)
+            stacked = [graph.op("Unsqueeze", [part, graph.ints([0])]) for part in (mean, variance)]
+            key = next(k for k, c in graph.cacheables.items() if c.value is source and c.groups == groups)
+            graph.updates.setdefault(key, graph.op("Concat", stacked, {"axis": 0}))
+        epsilon = graph.constant(np.array(attribute(node, "epsilon", 1e-5), dtype=np.float32))
+        scale = graph.op("Reciprocal", [graph.op("Sqrt", [graph.op("Add", [variance, epsilon])])])
+        shift = graph.op("Neg", [graph.op("Mul", [mean, scale])])
+        dtype = dtype_of(source)
+        scale, shift = (_per_channel(graph, part, batch, channels, groups, dtype) for part in (scale, shift))
+        result = graph.op("Add", [graph.op("Mul", [tensor, scale]), shift])
+        graph.set_rows(node.outputs[0], result, layout)
+
+
+def _row(graph: EditGraph, moments: ir.Value, index: int) -> ir.Value:
+    """Mean or variance, [batch, groups]."""
+    return graph.op("Gather", [moments, graph.constant(np.array(index, dtype=np.int64))], {"axis": 0})
+
+
+def _per_channel(
+    graph: EditGraph, value: ir.Value, batch: int, channels: int, groups: int, dtype: ir.DataType
+) -> ir.Value:
+    """A per-group value [batch, groups] repeated for every channel: [(batch,) channels]."""
+    value = graph.op("Unsqueeze", [value, graph.ints([2])])
+    value = graph.op("Expand", [value, graph.ints([batch, groups, channels // groups])])
+    value = graph.op("Reshape", [value, graph.ints([channels] if batch == 1 else [batch, channels])])
+    return value if dtype == ir.DataType.FLOAT else graph.op("Cast", [value], {"to": int(dtype)})
+
+
+class _Correction:
+    """Moves moments by the sums over the active rows of x - y and of (x - y)(x + y - 2m); y is cached, m the old mean.
+
+    Both sums are differences taken row by row, so that no large sums cancel.
+    """
+
+    def __init__(self, source: ir.Value, groups: int, layout: Layout, graph: EditGraph) -> None:
+        self.source, self.groups, self.layout, self.graph = source, groups, layout, graph
+
+    def apply(self, tensor: ir.Value, mean: ir.Value, variance: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The corrected mean and variance, [batch, groups]."""
+        graph = self.graph
+        rows = graph.facts.rows(self.source)
+        assert rows is not None
+        batch, channels = shape_of(self.source)[:2]
+        old = graph.op("Gather", [graph.cached(self.source, self.layout), graph.row_index(rows.grid)], {"axis": 0})
+        if dtype_of(self.source) != ir.DataType.FLOAT:
+            tensor, old = (graph.op("Cast", [part], {"to": int(ir.DataType.FLOAT)}) for part in (tensor, old))
+        difference = graph.op("Sub", [tensor, old])
+        doubled = graph.op("Mul", [mean, graph.constant(np.array(2.0, dtype=np.float32))])
+        centre = _per_channel(graph, doubled, batch, channels, self.groups, ir.DataType.FLOAT)
+        spread = graph.op("Sub", [graph.op("Add", [tensor, old]), centre])
+        count = rows.grid.size * (channels // self.groups)
+        first = self._share(difference, batch, channels, count)
+        second = self._share(graph.op("Mul", [difference, spread]), batch, channels, count)
+        moved = graph.op("Sub", [second, graph.op("Mul", [first, first])])
+        new_variance = graph.op("Max", [graph.op("Add", [variance, moved]), graph.constant(np.float32(0).reshape(()))])
+        return graph.op("Add", [mean, first]), new_variance
+
+    def _share(self, value: ir.Value, batch: int, channels: int, count: int) -> ir.Value:
+        """The sum over rows and the channels of a group, over the number of elements of a group."""
+        graph = self.graph
+        total = graph.op("ReduceSum", [value, graph.ints([0])], {"keepdims": 0})
+        total = graph.op("Reshape", [total, graph.ints([batch, self.groups, channels // self.groups])])
+        total = graph.op("ReduceSum", [total, graph.ints([2])], {"keepdims": 0})
+        return graph.op("Mul", [total, graph.constant(np.array(1.0 / count, dtype=np.float32))])

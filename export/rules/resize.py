@@ -1,0 +1,91 @@
+"""Nearest and linear resizing: every row reads one or two positions per axis."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import onnx_ir as ir
+
+from retouch.bundle import NeighbourhoodSpec
+from retouch.export.lattice import Fact, Rows
+from retouch.export.model_shapes import attribute, constant, dtype_of, shape_of
+from retouch.export.rules._neighbourhood import channels_last, gather_rows, spatial_rows
+from retouch.export.rules._rule import rule
+from retouch.region import linear_axis, nearest_axis
+
+if TYPE_CHECKING:
+    from retouch.export.analysis import Facts
+    from retouch.export.emit import EditGraph
+
+__all__ = ["Resize"]
+
+
+@rule("Resize", "Upsample")
+class Resize:
+    """Modes ``nearest`` and ``linear`` over the grid's axes, without anti-aliasing."""
+
+    def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
+        """Rows of the grid of the result's resolution."""
+        rows = spatial_rows(node, facts)
+        if isinstance(rows, str):
+            return rows
+        if attribute(node, "mode", "nearest") not in ("nearest", "linear"):
+            return f"mode {attribute(node, 'mode')} is not supported"
+        if attribute(node, "antialias", 0) or attribute(node, "exclude_outside", 0):
+            return "antialias and exclude_outside are not supported"
+        if attribute(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize":
+            return "cropping while resizing is not supported"
+        if shape_of(node.inputs[0])[:2] != shape_of(node.outputs[0])[:2]:
+            return "it resizes batch or channels"
+        return [Rows(facts.grids.get(shape_of(node.outputs[0])[2:]), rows.axes)]
+
+    def emit(self, node: ir.Node, graph: EditGraph) -> None:
+        """One gathered row, or a weighted sum of the corners."""
+        source, output = node.inputs[0], node.outputs[0]
+        assert source is not None
+        spec = _neighbourhood(node, graph)
+        layout = channels_last(output)
+        columns = gather_rows(graph, source, spec)
+        if spec.weights is None:
+            result = graph.op("Squeeze", [columns, graph.ints([1])])
+        else:
+            weights = graph.op("Unsqueeze", [graph.neighbour_weights(spec), graph.ints(list(range(2, 1 + len(layout))))])
+            if dtype_of(source) != ir.DataType.FLOAT:
+                weights = graph.op("Cast", [weights], {"to": int(dtype_of(source))})
+            weighted = graph.op("Mul", [columns, weights])
+            result = graph.op("ReduceSum", [weighted, graph.ints([1])], {"keepdims": 0})
+        graph.set_rows(output, result, layout)
+
+
+def _neighbourhood(node: ir.Node, graph: EditGraph) -> NeighbourhoodSpec:
+    before, after = graph.facts.rows(node.inputs[0]), graph.facts.rows(node.outputs[0])
+    assert before is not None and after is not None
+    mode = "asymmetric" if node.op_type == "Upsample" else "half_pixel"
+    mode = str(attribute(node, "coordinate_transformation_mode", mode))
+    rounding = str(attribute(node, "nearest_mode", "floor" if node.op_type == "Upsample" else "round_prefer_floor"))
+    linear = attribute(node, "mode", "nearest") == "linear"
+    scales = _scales(node)
+    name = f"{before.grid.id}_{after.grid.id}_{'linear' if linear else 'nearest'}_{mode}_{rounding}"
+    ranges = list(zip(before.grid.dims, after.grid.dims, scales, strict=True))
+    ones = (1,) * len(ranges)
+    if not linear:
+        sources = tuple(tuple(map(tuple, nearest_axis(i, o, s, mode, rounding))) for i, o, s in ranges)
+        return NeighbourhoodSpec(name, before.grid.id, after.grid.id, sources, None, ones)
+    pairs = [linear_axis(i, o, s, mode) for i, o, s in ranges]
+    sources = tuple(tuple(map(tuple, pair[0])) for pair in pairs)
+    weights = tuple(tuple(map(tuple, pair[1])) for pair in pairs)
+    return NeighbourhoodSpec(name, before.grid.id, after.grid.id, sources, None, ones, weights)
+
+
+def _scales(node: ir.Node) -> list[float]:
+    """The scale of every grid axis: the operator's own, or the ratio of the sizes."""
+    before, after = shape_of(node.inputs[0]), shape_of(node.outputs[0])
+    position = 1 if node.op_type == "Upsample" else 2
+    given = constant(node.inputs[position]) if len(node.inputs) > position else None
+    if given is None or given.size == 0:
+        return [n_out / n_in for n_in, n_out in zip(before[2:], after[2:], strict=True)]
+    axes = attribute(node, "axes") or tuple(range(len(before)))
+    scale = {axis % len(before): float(value) for axis, value in zip(axes, given, strict=True)}
+    assert math.prod(after) > 0
+    return [scale.get(axis, 1.0) for axis in range(2, len(before))]

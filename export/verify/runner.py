@@ -1,0 +1,58 @@
+"""A stock ONNX Runtime session for verification: CPU, no options."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from retouch.errors import EngineMissingError
+
+__all__ = ["Runner"]
+
+
+class Runner:
+    """Runs one graph; feeds that it has no input for are ignored."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._inputs = [value.name for value in session.get_inputs()]
+        self._outputs = [value.name for value in session.get_outputs()]
+
+    @classmethod
+    @lru_cache(maxsize=2)
+    def open(cls, path: Path) -> Runner:
+        """A runner of a graph file; the last two are kept."""
+        return cls(_session(path))
+
+    @classmethod
+    def from_model(cls, model: ir.Model) -> Runner:
+        """A runner of a model in memory."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.onnx"
+            ir.save(model, path, external_data="model.bin")
+            return cls(_session(path))
+
+    def run(self, feeds: Mapping[str, np.ndarray], outputs: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+        """The outputs by name, all of them unless some are named."""
+        names = list(outputs or self._outputs)
+        results = self._session.run(names, {name: feeds[name] for name in self._inputs})
+        return dict(zip(names, results, strict=True))
+
+
+def _session(path: Path) -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise EngineMissingError(
+            'Verification needs ONNX Runtime, which is not installed: pip install "retouch[cpu]" (or "retouch[gpu]").'
+        ) from error
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
