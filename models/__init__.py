@@ -1,0 +1,1 @@
+"""Adapters for model families: which input is editable, and on which axes."""

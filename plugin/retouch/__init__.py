@@ -1,0 +1,77 @@
+"""Retouch: edits of a diffusion model's result that compute only the rows they touch.
+
+The names below are imported when they are first used, so that ``import retouch`` needs no inference engine.
+Implement nothing here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__all__ = [
+    # What a model was exported to
+    "Bundle",
+    # What an edit changes
+    "Region",
+    "RegionPolicy",
+    # Base runs and edit runs
+    "EditSession",
+    "Report",
+    "Result",
+    "Run",
+    # What can go wrong
+    "BundleError",
+    "CoverageError",
+    "EngineMissingError",
+    "ExportError",
+    "FeedError",
+    "ModelError",
+    "NonFiniteError",
+    "RegionError",
+    "RetouchError",
+    "RunError",
+    "VerificationError",
+]
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from retouch.bundle import Bundle
+    from retouch.errors import (
+        BundleError,
+        CoverageError,
+        EngineMissingError,
+        ExportError,
+        FeedError,
+        ModelError,
+        NonFiniteError,
+        RegionError,
+        RetouchError,
+        RunError,
+        VerificationError,
+    )
+    from retouch.region import Region, RegionPolicy
+    from retouch.session import EditSession, Report, Result, Run
+
+_HOMES = {
+    "Bundle": "retouch.bundle",
+    "Region": "retouch.region",
+    "RegionPolicy": "retouch.region",
+    "EditSession": "retouch.session",
+    "Report": "retouch.session",
+    "Result": "retouch.session",
+    "Run": "retouch.session",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'retouch' has no attribute {name!r}; its public names are {', '.join(__all__)}")
+    value: object = getattr(importlib.import_module(_HOMES.get(name, "retouch.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,67 @@
+"""The errors Retouch raises on purpose.
+
+Every message says what was expected, what was got and what to do about it.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BundleError",
+    "CoverageError",
+    "EngineMissingError",
+    "ExportError",
+    "FeedError",
+    "ModelError",
+    "NonFiniteError",
+    "RegionError",
+    "RetouchError",
+    "RunError",
+    "VerificationError",
+]
+
+
+class RetouchError(Exception):
+    """Base of every error that Retouch raises on purpose."""
+
+
+class ModelError(RetouchError):
+    """The model given to the exporter cannot be read or is not usable as it is."""
+
+
+class ExportError(RetouchError):
+    """An export was asked for in a way that cannot be carried out."""
+
+
+class CoverageError(ExportError):
+    """Too much of the model would stay dense for the edit graph to be of use."""
+
+
+class VerificationError(ExportError):
+    """A produced bundle differs from its reference by more than the tolerance."""
+
+
+class BundleError(RetouchError):
+    """A bundle is missing a file, was changed or truncated, or has an unknown schema."""
+
+
+class RegionError(RetouchError, ValueError):
+    """A region has the wrong shape or dtype, or selects nothing or too much."""
+
+
+class FeedError(RetouchError, ValueError):
+    """Feeds have a missing, extra, wrongly shaped or wrongly typed tensor."""
+
+
+class RunError(RetouchError, KeyError):
+    """A run id is unknown, was dropped, or belongs to another bundle."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class NonFiniteError(RetouchError, FloatingPointError):
+    """A model output holds NaN or infinity."""
+
+
+class EngineMissingError(RetouchError, ImportError):
+    """An inference engine that was asked for is not installed."""
