@@ -1,0 +1,238 @@
+"""The catalogue, the cache of exports, and the exported graphs against torch."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime
+import pytest
+
+from retouch.errors import ExportError, ModelError
+from retouch.validation.reference_models import REFERENCE_MODELS, export_reference, load_feeds, reference_model
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("diffusers")
+
+TINY = [name for name in REFERENCE_MODELS if name.endswith("_tiny")]
+LARGE = [name for name in REFERENCE_MODELS if name not in TINY]
+TOLERANCE = 2e-5  # of the output's scale; fp32 sums in another order
+CACHE_VARIABLE = "RETOUCH_REFERENCE_MODELS"
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directory of the exports: a lasting one if the environment names it."""
+    lasting = os.environ.get(CACHE_VARIABLE)
+    return Path(lasting) if lasting else tmp_path_factory.mktemp("reference_models")
+
+
+def run_graph(graph: Path, feeds: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+    """The graph's only output."""
+    session = onnxruntime.InferenceSession(str(graph), providers=["CPUExecutionProvider"])
+    (output,) = session.run(["out"], feeds)
+    return np.asarray(output)
+
+
+def run_torch(name: str, feeds: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+    """What the torch module returns for the feeds."""
+    built = reference_model(name).build()
+    with torch.no_grad():
+        output = built.module(*(torch.from_numpy(feeds[key]) for key in built.inputs))
+    return np.asarray(output.numpy())
+
+
+def assert_equal_to_torch(name: str, graph: Path, feeds: dict[str, npt.NDArray[Any]]) -> None:
+    expected = run_torch(name, feeds)
+    got = run_graph(graph, feeds)
+    assert got.shape == expected.shape
+    assert np.abs(got - expected).max() <= TOLERANCE * np.abs(expected).max()
+
+
+def fingerprints(directory: Path) -> dict[str, tuple[int, int]]:
+    """Inode and modification time of every file: unchanged only if nothing was written."""
+    return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in directory.iterdir()}
+
+
+class TestCatalogue:
+    def test_holds_a_tiny_variant_of_every_family(self) -> None:
+        families = {model.builder for model in REFERENCE_MODELS.values()}
+        assert {REFERENCE_MODELS[name].builder for name in TINY} == families
+
+    def test_unknown_name_lists_the_known_ones(self) -> None:
+        with pytest.raises(ModelError, match=r"'dit_9000'.*dit_1024"):
+            reference_model("dit_9000")
+
+    @pytest.mark.parametrize("name", TINY)
+    def test_editable_input_has_its_axes(self, name: str) -> None:
+        model = reference_model(name)
+        editable = model.build().inputs[model.editable]
+        assert all(axis < editable.dim() for axis in model.axes)
+        assert all(tensor.shape[0] == 1 for tensor in model.build().inputs.values())
+
+    @pytest.mark.parametrize("name", TINY)
+    def test_no_parameter_is_constant(self, name: str) -> None:
+        parameters = dict(reference_model(name).build().module.named_parameters())
+        constant = [key for key, value in parameters.items() if value.numel() > 1 and value.std() < 1e-3]
+        assert not constant
+
+    def test_build_is_reproducible_and_leaves_the_random_state_alone(self) -> None:
+        torch.manual_seed(123)
+        state = torch.random.get_rng_state()
+        first = reference_model("dit_tiny").build()
+        assert torch.equal(torch.random.get_rng_state(), state)
+        torch.manual_seed(321)
+        second = reference_model("dit_tiny").build()
+        weights = second.module.state_dict()
+        assert all(torch.equal(value, weights[key]) for key, value in first.module.state_dict().items())
+        assert all(torch.equal(value, second.inputs[key]) for key, value in first.inputs.items())
+
+
+class TestExportedGraph:
+    @pytest.mark.parametrize("name", TINY)
+    def test_tiny_equals_torch(self, name: str, cache: Path) -> None:
+        graph = export_reference(name, cache)
+        assert graph == cache / f"{name}.onnx"
+        assert_equal_to_torch(name, graph, load_feeds(graph))
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("name", LARGE)
+    def test_large_equals_torch(self, name: str, cache: Path) -> None:
+        graph = export_reference(name, cache)
+        assert_equal_to_torch(name, graph, load_feeds(graph))
+
+    @pytest.mark.parametrize("name", TINY)
+    def test_inputs_are_static_and_named(self, name: str, cache: Path) -> None:
+        graph = onnx.load(export_reference(name, cache)).graph
+        model = reference_model(name)
+        assert [value.name for value in graph.input] == list(model.build().inputs)
+        assert model.editable in {value.name for value in graph.input}
+        assert all(dim.HasField("dim_value") for value in graph.input for dim in value.type.tensor_type.shape.dim)
+
+    @pytest.mark.parametrize("name", TINY)
+    def test_dynamic_batch_serves_other_batches(self, name: str, cache: Path) -> None:
+        graph = export_reference(name, cache, dynamic_batch=True)
+        assert graph.name == f"{name}.dynamic_batch.onnx"
+        feeds = {key: np.concatenate([value] * 3) for key, value in load_feeds(graph).items()}
+        editable = feeds[reference_model(name).editable]
+        editable[1] = np.roll(editable[1], 1, axis=-1)
+        assert_equal_to_torch(name, graph, feeds)
+
+    def test_other_opset_lies_beside_the_default_one(self, cache: Path) -> None:
+        default = export_reference("llada_tiny", cache)
+        newer = export_reference("llada_tiny", cache, opset=23)
+        assert default.is_file()
+        assert onnx.load(default).opset_import[0].version == 18
+        assert onnx.load(newer).opset_import[0].version == 23
+        assert_equal_to_torch("llada_tiny", newer, load_feeds(newer))
+
+    def test_opset_below_the_floor_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(ExportError, match="at least 18, got 17"):
+            export_reference("llada_tiny", tmp_path, opset=17)
+
+    def test_weights_above_the_limit_lie_outside(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        from retouch.validation.reference_models import _torch_export
+
+        monkeypatch.setattr(_torch_export, "SINGLE_FILE_LIMIT", 100_000)
+        graph = export_reference("llada_tiny", tmp_path)
+        external = tmp_path / "llada_tiny.onnx.data"
+        assert external.stat().st_size > graph.stat().st_size
+        assert_equal_to_torch("llada_tiny", graph, load_feeds(graph))
+        external.unlink()
+        export_reference("llada_tiny", tmp_path)
+        assert external.is_file()
+
+
+class TestCache:
+    def test_second_export_writes_nothing(self, tmp_path: Path) -> None:
+        export_reference("llada_tiny", tmp_path)
+        before = fingerprints(tmp_path)
+        export_reference("llada_tiny", tmp_path)
+        assert fingerprints(tmp_path) == before
+
+    def test_only_the_files_of_the_entry_remain(self, tmp_path: Path) -> None:
+        export_reference("llada_tiny", tmp_path)
+        visible = {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")}
+        assert visible == {"llada_tiny.onnx", "llada_tiny.feeds.npz", "llada_tiny.json"}
+
+    @pytest.mark.parametrize("damaged", ["llada_tiny.onnx", "llada_tiny.feeds.npz", "llada_tiny.json"])
+    def test_truncated_file_is_exported_anew(self, damaged: str, tmp_path: Path) -> None:
+        graph = export_reference("llada_tiny", tmp_path)
+        content = {path: path.read_bytes() for path in tmp_path.glob("llada_tiny*") if path.suffix != ".json"}
+        (tmp_path / damaged).write_bytes((tmp_path / damaged).read_bytes()[:-100])
+        export_reference("llada_tiny", tmp_path)
+        assert {path: path.read_bytes() for path in content} == content
+        assert_equal_to_torch("llada_tiny", graph, load_feeds(graph))
+
+    def test_changed_configuration_is_exported_anew(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        from retouch.validation.reference_models import _export
+
+        graph = export_reference("llada_tiny", tmp_path)
+        model = reference_model("llada_tiny")
+        shorter = dataclasses.replace(model, configuration={**model.configuration, "tokens": 32})
+        monkeypatch.setattr(_export, "reference_model", lambda name: shorter)
+        assert export_reference("llada_tiny", tmp_path) == graph
+        assert load_feeds(graph)["ids"].shape == (1, 32)
+        assert run_graph(graph, load_feeds(graph)).shape == (1, 32, 128)
+
+    def test_failed_export_keeps_the_previous_files(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        from retouch.validation.reference_models import _export
+
+        export_reference("llada_tiny", tmp_path)
+        before = fingerprints(tmp_path)
+        monkeypatch.setattr(_export, "RECIPE", -1)
+        monkeypatch.setattr(np, "savez", _disk_full)
+        with pytest.raises(OSError, match="disk full"):
+            export_reference("llada_tiny", tmp_path)
+        assert fingerprints(tmp_path) == before
+
+    def test_record_tells_what_was_exported(self, cache: Path) -> None:
+        graph = export_reference("dit_tiny", cache)
+        record = json.loads(graph.with_suffix(".json").read_text(encoding="utf-8"))
+        assert record["editable"] == "x"
+        assert record["axes"] == [2, 3]
+        assert record["opset"] == 18
+        assert record["configuration"]["num_layers"] == 2
+        assert record["files"]["dit_tiny.onnx"] == graph.stat().st_size
+
+
+class TestWithoutTorch:
+    HIDE = "import sys; sys.modules['torch'] = sys.modules['diffusers'] = None\n"
+
+    def test_cached_export_is_found(self, cache: Path) -> None:
+        graph = export_reference("dit_tiny", cache)
+        script = (
+            f"{self.HIDE}"
+            "from retouch.validation.reference_models import export_reference, load_feeds\n"
+            f"print(len(load_feeds(export_reference('dit_tiny', {str(graph.parent)!r}))))"
+        )
+        assert _python(script) == "3"
+
+    def test_missing_export_says_what_to_install(self, tmp_path: Path) -> None:
+        script = (
+            f"{self.HIDE}"
+            "from retouch.errors import ModelError\n"
+            "from retouch.validation.reference_models import export_reference\n"
+            "try:\n"
+            f"    export_reference('dit_tiny', {str(tmp_path)!r})\n"
+            "except ModelError as error:\n"
+            "    print(error)"
+        )
+        assert "retouch[torch]" in _python(script)
+
+
+def _python(script: str) -> str:
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _disk_full(*_: object, **__: object) -> None:
+    raise OSError("disk full")

@@ -1,0 +1,1 @@
+"""Reference models, quality metrics and benchmarks."""
