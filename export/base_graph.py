@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -26,8 +27,7 @@ def add_cacheables(model: ir.Model, cacheables: Iterable[Cacheable], facts: Fact
     builder = _Appender(graph)
     for cacheable in cacheables:
         value = values[cacheable.value.name]
-        made = builder.moments(value, cacheable) if cacheable.groups else builder.rows(value, cacheable, facts)
-        output = builder.add("Identity", [made], f"cacheable.{cacheable.spec.id}")
+        output = builder.moments(value, cacheable) if cacheable.groups else builder.rows(value, cacheable, facts)
         output.type = ir.TensorType(ir.DataType.FLOAT if cacheable.groups else dtype_of(value))
         output.shape = ir.Shape(cacheable.spec.shape)
         graph.outputs.append(output)
@@ -49,8 +49,11 @@ class _Appender:
         return node.outputs[0]
 
     def ints(self, values: Iterable[int]) -> ir.Value:
+        return self.constant(np.array(list(values), dtype=np.int64))
+
+    def constant(self, array: np.ndarray) -> ir.Value:
         self.count += 1
-        tensor = ir.Tensor(np.array(list(values), dtype=np.int64), name=f"cacheable_constant_{self.count}")
+        tensor = ir.Tensor(array, name=f"cacheable_constant_{self.count}")
         value = ir.Value(
             name=tensor.name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape), const_value=tensor
         )
@@ -58,13 +61,23 @@ class _Appender:
         return value
 
     def rows(self, value: ir.Value, cacheable: Cacheable, facts: Facts) -> ir.Value:
+        """The value in the kept layout; the transpose comes last, so that it writes the output itself."""
         rows = facts.rows(cacheable.value)
         assert rows is not None
+        shape, name = shape_of(value), f"cacheable.{cacheable.spec.id}"
         front = [axis for unit in cacheable.layout for axis in (rows.axes if unit == GRID else (unit,))]
-        perm = [*front, *(axis for axis in range(len(shape_of(value))) if axis not in front)]
-        if perm != sorted(perm):
+        first, last = rows.axes[0], rows.axes[-1]
+        if rows.axes != tuple(range(first, last + 1)):
+            perm = [*(axis for axis in range(len(shape)) if axis not in front), *front]
             value = self.add("Transpose", [value], perm=perm)
-        return self.add("Reshape", [value, self.ints(cacheable.spec.shape)])
+            return self.add("Reshape", [value, self.ints(cacheable.spec.shape)], name)
+        place = {axis if axis not in rows.axes else GRID: axis for axis in reversed(front)}
+        units = sorted(cacheable.layout, key=lambda unit: place[unit])
+        order = [units.index(unit) for unit in cacheable.layout]
+        sizes = [cacheable.spec.shape[cacheable.layout.index(unit)] for unit in units]
+        if order == sorted(order):
+            return self.add("Reshape", [value, self.ints(sizes)], name)
+        return self.add("Transpose", [self.add("Reshape", [value, self.ints(sizes)])], name, perm=order)
 
     def moments(self, value: ir.Value, cacheable: Cacheable) -> ir.Value:
         """Mean and variance of every group, accumulated in float32."""
@@ -73,8 +86,7 @@ class _Appender:
         if dtype_of(value) != ir.DataType.FLOAT:
             grouped = self.add("Cast", [grouped], to=int(ir.DataType.FLOAT))
         mean = self.add("ReduceMean", [grouped, self.ints([2])], keepdims=1)
-        centred = self.add("Sub", [grouped, mean])
-        variance = self.add("ReduceMean", [self.add("Mul", [centred, centred]), self.ints([2])], keepdims=0)
-        mean = self.add("Squeeze", [mean, self.ints([2])])
-        parts = [self.add("Unsqueeze", [part, self.ints([0])]) for part in (mean, variance)]
-        return self.add("Concat", parts, axis=0)
+        squares = self.add("ReduceSumSquare", [self.add("Sub", [grouped, mean]), self.ints([2])], keepdims=1)
+        count = self.constant(np.array(math.prod(shape_of(value)) / (batch * groups), dtype=np.float32))
+        both = self.add("Concat", [mean, self.add("Div", [squares, count])], axis=2)
+        return self.add("Transpose", [both], f"cacheable.{cacheable.spec.id}", perm=[2, 0, 1])

@@ -104,6 +104,12 @@ class NodeBuilder:
         attributes += ir.convenience.convert_attributes(dict(changes)) if changes else []
         return self._add(node.domain, node.op_type, inputs, attributes, len(node.outputs), None, node.name)
 
+    def restart(self) -> list[ir.Node]:
+        """Hands over the nodes made so far and starts an empty list, so that a pass can rebuild it."""
+        nodes, self.nodes = self.nodes, []
+        self._made.clear()
+        return nodes
+
     def _add(
         self,
         domain: str,

@@ -23,6 +23,7 @@ from retouch.export.rules import rule_for
 __all__ = ["EditModels", "rewrite"]
 
 _IR_VERSION = 10
+_OUTPUT_MARK = "output of edit: "
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,11 @@ def rewrite(model: ir.Model, analysis: Analysis, *, corrected_moments: bool, suf
     builder = EditGraph(analysis.facts, corrected_moments=corrected_moments)
     _emit(model.graph, analysis, builder)
     outputs = [_required(builder.whole(value)) for value in model.graph.outputs]
-    apply_peepholes(builder, outputs)
+    live = _cached_ids(builder, outputs)
+    keys = [key for key in live if key in builder.updates]
+    simplified = apply_peepholes(builder, [*outputs, *(builder.updates[key] for key in keys)])
+    outputs = simplified[: len(outputs)]
+    builder.updates = dict(zip(keys, simplified[len(outputs) :], strict=True))
     return _assemble(model, analysis, builder, outputs, suffix)
 
 
@@ -90,8 +95,7 @@ def _emit_whole(node: ir.Node, builder: EditGraph) -> None:
 def _assemble(
     model: ir.Model, analysis: Analysis, builder: EditGraph, outputs: list[ir.Value], suffix: str
 ) -> EditModels:
-    live_cached = _cached_ids(builder, outputs)
-    updates = {key: builder.updates[key] for key in live_cached if key in builder.updates}
+    updates = builder.updates
     split = split_by_binding_time(builder, [*outputs, *updates.values()])
     opset = model.opset_imports.get("", 18)
     prep = _model("prep", split.prep, builder, split.prepared, _prepared_names(split.prepared), opset) if split.prep else None
@@ -165,15 +169,12 @@ def _model(
             )
             initializers.append(copies[value])
     made = [_copy(node, copies) for node in nodes]
-    results = []
-    for value, output_name in zip(outputs, output_names, strict=True):
-        node = ir.Node("", "Identity", [copies[value]], name=f"output_{output_name}")
-        node.outputs[0].name = output_name
-        made.append(node)
-        results.append(node.outputs[0])
+    results = [_named(copies[value], name, made) for value, name in zip(outputs, output_names, strict=True)]
     graph = ir.Graph(
         inputs, results, nodes=made, initializers=initializers, opset_imports={"": opset, DOMAIN: VERSION}, name=name
     )
+    for value in results:
+        value.name = str(value.name).removeprefix(_OUTPUT_MARK)
     domains = {node.domain for node in made}
     model = ir.Model(graph, ir_version=_IR_VERSION, producer_name="retouch")
     if DOMAIN in domains:
@@ -184,6 +185,16 @@ def _model(
     else:
         del graph.opset_imports[DOMAIN]
     return model
+
+
+def _named(value: ir.Value, name: str, nodes: list[ir.Node]) -> ir.Value:
+    """The value under an output's name; a copy of it where it is an input, a weight or an output already."""
+    if value.producer() is None or str(value.name).startswith(_OUTPUT_MARK):
+        node = ir.Node("", "Identity", [value], name=f"output_{name}")
+        nodes.append(node)
+        value = node.outputs[0]
+    value.name = f"{_OUTPUT_MARK}{name}"
+    return value
 
 
 def _copy(node: ir.Node, copies: dict[ir.Value, ir.Value]) -> ir.Node:

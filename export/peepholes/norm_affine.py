@@ -1,0 +1,49 @@
+"""``LayerNormalization(x, s, b) * a + c``  ->  ``LayerNormalization(x, s a, b a + c)`` for a, c known before the edit.
+
+Folds the modulation of adaptive layer norms (adaLN) into the norm's own scale and bias.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from retouch.export.model_shapes import attribute
+from retouch.export.node_builder import NodeBuilder
+from retouch.export.peepholes._rebuild import Peephole
+
+__all__ = ["fold_norm_affine"]
+
+
+def fold_norm_affine(builder: NodeBuilder, outputs: list[ir.Value]) -> list[ir.Value]:
+    """Folds one multiplication and one addition behind a layer norm into it."""
+    return _NormAffine(builder).run(outputs)
+
+
+class _NormAffine(Peephole):
+    def rewrite(self, node: ir.Node) -> ir.Value | None:
+        operands = self.split_operands(node) if node.op_type in ("Mul", "Add") and node.domain == "" else None
+        if operands is None:
+            return None
+        normed, term = operands
+        norm = normed.producer()
+        if norm is None or norm.op_type != "LayerNormalization" or self.uses[normed] != 1:
+            return None
+        scale, bias = norm.inputs[1], norm.inputs[2] if len(norm.inputs) > 2 else None
+        width = scale.shape[0] if scale is not None and scale.shape is not None and len(scale.shape) == 1 else None
+        if scale is None or width is None or attribute(norm, "axis", -1) != -1:
+            return None
+        # Scale and bias must be exactly one-dimensional; the term may be a scalar or have leading ones.
+        term = self.builder.op("Reshape", [self.builder.op("Expand", [term, self.builder.ints([width])]), self._flat()])
+        if node.op_type == "Mul":
+            scale = self._flattened(self.builder.op("Mul", [scale, term]), width)
+            bias = None if bias is None else self._flattened(self.builder.op("Mul", [bias, term]), width)
+        else:
+            bias = term if bias is None else self._flattened(self.builder.op("Add", [bias, term]), width)
+        return self.builder.clone(norm, [norm.inputs[0], scale, bias] if bias is not None else [norm.inputs[0], scale])[0]
+
+    def _flat(self) -> ir.Value:
+        return self.builder.ints([-1])
+
+    def _flattened(self, value: ir.Value, width: int) -> ir.Value:
+        value.shape = ir.Shape([width])
+        return value
