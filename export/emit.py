@@ -182,7 +182,7 @@ class EditGraph(NodeBuilder):
                 row_axis=layout.index(GRID),
                 dtype=dtype_of(value).numpy().name,
                 shape=shape,
-                bytes=math.prod(shape) * dtype_of(value).itemsize,
+                bytes=int(math.prod(shape) * dtype_of(value).itemsize),
             )
             self.cacheables[key] = Cacheable(spec, value, layout)
             self.updates[key] = self.rows_in(value, layout)

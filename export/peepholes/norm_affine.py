@@ -35,15 +35,15 @@ class _NormAffine(Peephole):
         # Scale and bias must be exactly one-dimensional; the term may be a scalar or have leading ones.
         term = self.builder.op("Reshape", [self.builder.op("Expand", [term, self.builder.ints([width])]), self._flat()])
         if node.op_type == "Mul":
-            scale = self._flattened(self.builder.op("Mul", [scale, term]), width)
-            bias = None if bias is None else self._flattened(self.builder.op("Mul", [bias, term]), width)
+            scale = self._flattened(self.builder.op("Mul", [scale, term]), scale, width)
+            bias = None if bias is None else self._flattened(self.builder.op("Mul", [bias, term]), scale, width)
         else:
-            bias = term if bias is None else self._flattened(self.builder.op("Add", [bias, term]), width)
+            bias = term if bias is None else self._flattened(self.builder.op("Add", [bias, term]), scale, width)
         return self.builder.clone(norm, [norm.inputs[0], scale, bias] if bias is not None else [norm.inputs[0], scale])[0]
 
     def _flat(self) -> ir.Value:
         return self.builder.ints([-1])
 
-    def _flattened(self, value: ir.Value, width: int) -> ir.Value:
-        value.shape = ir.Shape([width])
+    def _flattened(self, value: ir.Value, like: ir.Value, width: int) -> ir.Value:
+        value.type, value.shape = like.type, ir.Shape([width])
         return value

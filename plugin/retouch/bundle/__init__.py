@@ -1,28 +1,33 @@
-"""Bundles: the directory an export produces, its manifest, and how both are read and written.
-
-Implement nothing here: one concept per private module.
-"""
+"""Bundles: the manifest, the files it lists and their hashes."""
 
 from __future__ import annotations
 
 __all__ = [
+    # A bundle on disk
+    "Bundle",
+    "BundleWriter",
+    "update_manifest",
     # The manifest
     "SCHEMA_VERSION",
     "Manifest",
-    "ModelSpec",
-    "EditableSpec",
-    "TensorSpec",
-    "OutputSpec",
-    "GridSpec",
-    "NeighbourhoodSpec",
+    "manifest_from_json",
+    "manifest_to_json",
+    "total_bytes",
+    # What the manifest is made of
+    "BreakEven",
     "CacheableSpec",
     "EditGraphSpec",
-    "PlanRow",
+    "EditableSpec",
     "FileSpec",
-    "BreakEven",
-    "total_bytes",
+    "GridSpec",
+    "ModelSpec",
+    "NeighbourhoodSpec",
+    "OutputSpec",
+    "PlanRow",
+    "TensorSpec",
 ]
 
+from retouch.bundle._bundle import Bundle
 from retouch.bundle._manifest import (
     SCHEMA_VERSION,
     BreakEven,
@@ -39,3 +44,5 @@ from retouch.bundle._manifest import (
     TensorSpec,
     total_bytes,
 )
+from retouch.bundle._serde import manifest_from_json, manifest_to_json
+from retouch.bundle._writer import BundleWriter, update_manifest

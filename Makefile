@@ -1,0 +1,30 @@
+# Every target sets up what it needs in .venv; a second run starts at once.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test test-fast lint bench clean
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet "scikit-build-core>=1.0"
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[cpu,demo,models,dev]"
+	$(BIN)/python -m pip install --quiet --no-deps adaptive-terrain-diffusion==0.4.2
+	touch $@
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n 2
+
+test-fast: $(STAMP)
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m mypy -p retouch
+
+clean:
+	rm -rf build out .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,174 @@
+"""From a model file to a bundle: load, clean up, analyse, plan, rewrite, verify, write."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+
+from retouch.bundle import (
+    Bundle,
+    BundleWriter,
+    EditableSpec,
+    GridSpec,
+    Manifest,
+    ModelSpec,
+    OutputSpec,
+    TensorSpec,
+)
+from retouch.export.analysis import Analysis, analyse
+from retouch.export.base_graph import add_cacheables
+from retouch.export.canonicalise import canonicalise
+from retouch.export.cleanup import clean_up
+from retouch.export.editable import find_editable
+from retouch.export.load import LoadedModel, load_model
+from retouch.export.model_shapes import dtype_of, shape_of
+from retouch.export.plan import check_coverage, plan_rows
+from retouch.export.rewrite import EditModels, rewrite
+from retouch.export.verify import Verifier, example_feeds, masked_reference
+from retouch.export.weights import WeightsFile
+
+__all__ = ["ExportOptions", "export_onnx"]
+
+PRODUCER = "retouch 0.1.0"
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """How to export.
+
+    Attributes:
+        editable: name of the editable input; guessed if there is one candidate only.
+        axes: its axes that carry positions; guessed from its rank.
+        fix: sizes for the model's open dims by name; an open leading dim becomes 1.
+        example: feeds for verification, by input name; the others are made up.
+        min_coverage: smallest share of the FLOPs that has to be incremental, hoisted or constant.
+        verify: whether to check the bundle before it is written.
+    """
+
+    editable: str | None = None
+    axes: tuple[int, ...] | None = None
+    fix: Mapping[str, int] | None = None
+    example: Mapping[str, np.ndarray] | None = None
+    min_coverage: float = 0.9
+    verify: bool = True
+
+
+def export_onnx(
+    model: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    options: ExportOptions | None = None,
+    *,
+    tell: Callable[[str], None] | None = None,
+) -> Bundle:
+    """The bundle of an ONNX model, written to a directory only if it passes verification.
+
+    Args:
+        model: path of the .onnx file.
+        output: directory to write; an existing bundle there is replaced on success.
+        options: see ``ExportOptions``.
+        tell: called with one line before every step.
+
+    Raises:
+        ModelError: the model cannot be read, or leaves dims open.
+        ExportError: the editable input is ambiguous or absent.
+        CoverageError: too much of the model would stay dense.
+        VerificationError: a produced graph differs from its reference.
+    """
+    options = options or ExportOptions()
+    say = tell or (lambda _: None)
+    say("load")
+    loaded = load_model(model)
+    say("clean up")
+    clean_up(loaded.model, options.fix or {})
+    editable, axes = find_editable(loaded.model.graph, options.editable, options.axes)
+    canonical = loaded.model.clone()
+    norms = canonicalise(canonical)
+    say("analyse")
+    analysis = analyse(canonical.graph, editable, axes)
+    plan = plan_rows(canonical.graph, analysis)
+    check_coverage(plan, options.min_coverage)
+    say("rewrite")
+    edits = {"cached": rewrite(canonical, analysis, corrected_moments=False)}
+    if norms:
+        edits["corrected"] = rewrite(canonical, analysis, corrected_moments=True, suffix="_corrected")
+    manifest = _manifest(loaded, canonical, analysis, axes, edits).replace(plan=plan)
+    with BundleWriter(output) as writer:
+        say("write")
+        _write(writer.path, loaded, analysis, edits)
+        if options.verify:
+            manifest = manifest.replace(verification=_verified(writer.path, manifest, canonical, analysis, options, say))
+        writer.finish(manifest)
+    return Bundle.open(output)
+
+
+def _manifest(
+    loaded: LoadedModel, model: ir.Model, analysis: Analysis, axes: tuple[int, ...], edits: Mapping[str, EditModels]
+) -> Manifest:
+    cacheables = {key: cacheable for edit in edits.values() for key, cacheable in edit.cacheables.items()}
+    neighbourhoods = {key: spec for edit in edits.values() for key, spec in edit.neighbourhoods.items()}
+    grids = analysis.facts.grids.grids.values()
+    return Manifest(
+        producer=PRODUCER,
+        model=ModelSpec(loaded.name, loaded.sha256, model.opset_imports.get("", 0), _weight_bytes(model)),
+        editable=EditableSpec(analysis.editable.origin, axes, analysis.editable.id),
+        inputs=tuple(_tensor(value) for value in model.graph.inputs),
+        outputs=tuple(_output(value, analysis) for value in model.graph.outputs),
+        grids=tuple(GridSpec(grid.id, grid.dims, grid.origin) for grid in grids),
+        neighbourhoods=tuple(neighbourhoods.values()),
+        cacheables=tuple(cacheable.spec for cacheable in cacheables.values()),
+        edits={mode: edit.spec for mode, edit in edits.items()},
+        plan=(),
+    )
+
+
+def _weight_bytes(model: ir.Model) -> int:
+    tensors = {id(v.const_value): v.const_value for v in model.graph.initializers.values() if v.const_value is not None}
+    return sum(tensor.nbytes for tensor in tensors.values())
+
+
+def _tensor(value: ir.Value) -> TensorSpec:
+    return TensorSpec(str(value.name), dtype_of(value).numpy().name, shape_of(value))
+
+
+def _output(value: ir.Value, analysis: Analysis) -> OutputSpec:
+    rows = analysis.facts.rows(value)
+    return OutputSpec(_tensor(value), rows.grid.id if rows else None, rows.axes if rows else ())
+
+
+def _write(path: Path, loaded: LoadedModel, analysis: Analysis, edits: Mapping[str, EditModels]) -> None:
+    weights = WeightsFile(path / "weights.bin")
+    full = loaded.model.clone()
+    cacheables = {key: cacheable for edit in edits.values() for key, cacheable in edit.cacheables.items()}
+    add_cacheables(loaded.model, cacheables.values(), analysis.facts)
+    graphs: list[tuple[ir.Model | None, str | None]] = [(full, "full.onnx"), (loaded.model, "base.onnx")]
+    for edit in edits.values():
+        graphs += [(edit.prep, edit.spec.prep_file), (edit.edit, edit.spec.file)]
+    for model, file in graphs:
+        if model is not None and file is not None:
+            weights.externalise(model)
+            ir.save(model, path / file)
+
+
+def _verified(
+    path: Path,
+    manifest: Manifest,
+    model: ir.Model,
+    analysis: Analysis,
+    options: ExportOptions,
+    say: Callable[[str], None],
+) -> dict[str, float]:
+    given = dict(options.example or {})
+    editable = manifest.editable.input
+    old = example_feeds(model.graph, editable, 0, given)
+    fresh: Sequence[str] = [editable]
+    new = {**old, **{name: example_feeds(model.graph, editable, 1, {})[name] for name in fresh}}
+
+    def reference(mode: str) -> ir.Model:
+        return masked_reference(model, analysis, corrected_moments=mode == "corrected")
+
+    return Verifier(path, manifest, old, new, reference, say).run()
