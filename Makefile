@@ -24,7 +24,8 @@ test-fast: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m mypy -p retouch
+	rm -rf build/typed && $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --target build/typed .
+	cd build/typed && ../../$(BIN)/python -m mypy --config-file ../../pyproject.toml -p retouch
 
 clean:
 	rm -rf build out .mypy_cache .pytest_cache .ruff_cache

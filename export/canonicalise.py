@@ -1,8 +1,8 @@
 """Canonical GroupNorm: every exported form of it becomes one ``ai.retouch.GroupNorm`` node and an affine map.
 
-    Reshape [B, G, -1] -> InstanceNormalization -> Reshape      (torch.onnx)
-    InstanceNormalization                                       (one group per channel)
-    GroupNormalization                                          (opset 18: affine per group; 21: per channel)
+Reshape [B, G, -1] -> InstanceNormalization -> Reshape      (torch.onnx)
+InstanceNormalization                                       (one group per channel)
+GroupNormalization                                          (opset 18: affine per group; 21: per channel)
 """
 
 from __future__ import annotations

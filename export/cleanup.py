@@ -74,7 +74,9 @@ def _bind_dims(graph: ir.Graph, fix: Mapping[str, int]) -> list[str]:
         value.shape = ir.Shape(dims)
     if unused:
         names = sorted({d.value or "" for v in graph.inputs if v.shape for d in v.shape if not isinstance(d, int)})
-        raise ModelError(f"--fix names {sorted(unused)}, but the model's inputs have no such open dims (open: {names}).")
+        raise ModelError(
+            f"--fix names {sorted(unused)}, but the model's inputs have no such open dims (open: {names})."
+        )
     return list(dict.fromkeys(done))
 
 
@@ -100,7 +102,7 @@ def _check_shapes(graph: ir.Graph) -> None:
             known = value.shape is not None and all(isinstance(dim, int) for dim in value.shape)
             if not known or value.dtype is None:
                 raise ModelError(
-                    f"The shape of {value.name!r}, output of {node.op_type} node {node.name!r}, is not known after shape "
-                    f"inference (got {value.shape}). Fix the model's open dims with --fix NAME=SIZE, or export it with "
+                    f"The shape of {value.name!r}, output of {node.op_type} node {node.name!r}, is not known "
+                    f"after shape inference (got {value.shape}). Fix open dims with --fix NAME=SIZE, or export with "
                     "static shapes."
                 )

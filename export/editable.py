@@ -12,9 +12,7 @@ __all__ = ["find_editable"]
 _NAMES = ("sample", "noisy", "latent", "latents", "x", "hidden_states", "input_ids", "ids", "noisy_latents")
 
 
-def find_editable(
-    graph: ir.Graph, name: str | None, axes: tuple[int, ...] | None
-) -> tuple[str, tuple[int, ...]]:
+def find_editable(graph: ir.Graph, name: str | None, axes: tuple[int, ...] | None) -> tuple[str, tuple[int, ...]]:
     """Name and axes of the editable input: as given, else the one input that looks like it.
 
     Raises:

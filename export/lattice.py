@@ -10,7 +10,7 @@ __all__ = ["Fact", "Full", "Grid", "GridRegistry", "Invariant", "Refusal", "Rows
 
 @dataclass(frozen=True)
 class Grid:
-    """A resolution level of one editable input. Two grids are the same when origin and dims are, never by size alone."""
+    """A resolution level of one editable input. Grids are the same when origin and dims are, never by size alone."""
 
     id: str
     dims: tuple[int, ...]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import onnx
 import onnx_ir as ir
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from retouch.errors import ModelError
 
@@ -43,9 +43,13 @@ def load_model(path: str | os.PathLike[str]) -> LoadedModel:
     try:
         model = ir.load(path)
     except (DecodeError, ValueError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path} is not a readable ONNX model ({error}). Give a file written by an ONNX exporter.") from error
+        raise ModelError(
+            f"{path} is not a readable ONNX model ({error}). Give a file written by an ONNX exporter."
+        ) from error
     if len(model.graph.outputs) == 0:
-        raise ModelError(f"{path} is not a usable ONNX model: its graph has no outputs. Give a file written by an ONNX exporter.")
+        raise ModelError(
+            f"{path} is not a usable ONNX model: its graph has no outputs. Give a file written by an ONNX exporter."
+        )
     _check_external_data(model, path)
     opset = model.opset_imports.get("", 0)
     converted = None

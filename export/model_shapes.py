@@ -30,7 +30,7 @@ def dtype_of(value: ir.Value) -> ir.DataType:
     return value.dtype
 
 
-def attribute(node: ir.Node, name: str, default: Any = None) -> Any:
+def attribute(node: ir.Node, name: str, default: Any = None) -> Any:  # noqa: ANN401 (an attribute may be anything)
     """The value of a node's attribute: int, float, str, or a tuple of those; ``default`` if absent."""
     found = node.attributes.get(name)
     if found is None:

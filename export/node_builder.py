@@ -49,7 +49,7 @@ class NodeBuilder:
         """The initializer of that name, added on first use."""
         if name not in self.initializers:
             value = ir.Value(
-                name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(list(tensor.shape)), const_value=tensor
+                name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape.numpy()), const_value=tensor
             )
             self.initializers[name] = value
             self.time[value] = BindingTime.CONSTANT
@@ -98,7 +98,9 @@ class NodeBuilder:
             self._made[key] = self._add(domain, op_type, inputs, converted, outputs, dtype)
         return self._made[key]
 
-    def clone(self, node: ir.Node, inputs: Sequence[ir.Value | None], **changes: AttributeValue) -> tuple[ir.Value, ...]:
+    def clone(
+        self, node: ir.Node, inputs: Sequence[ir.Value | None], **changes: AttributeValue
+    ) -> tuple[ir.Value, ...]:
         """The outputs of a copy of a node on other inputs, with some attributes changed."""
         attributes = [a for name, a in node.attributes.items() if name not in changes]
         attributes += ir.convenience.convert_attributes(dict(changes)) if changes else []

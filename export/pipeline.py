@@ -101,7 +101,9 @@ def export_onnx(
         say("write")
         _write(writer.path, loaded, analysis, edits)
         if options.verify:
-            manifest = manifest.replace(verification=_verified(writer.path, manifest, canonical, analysis, options, say))
+            manifest = manifest.replace(
+                verification=_verified(writer.path, manifest, canonical, analysis, options, say)
+            )
         writer.finish(manifest)
     return Bundle.open(output)
 

@@ -59,7 +59,7 @@ def check_coverage(plan: Sequence[PlanRow], minimum: float) -> None:
     first = [row for row in dense if row.reason and "already computed whole" not in row.reason][:3]
     lines = "; ".join(f"{row.op} {row.node}: {row.reason}" for row in dict.fromkeys((*first, *heaviest)))
     raise CoverageError(
-        f"Only {coverage:.1%} of the model's FLOPs would be computed on rows (at least {minimum:.0%} wanted), so an edit "
-        f"would not be much cheaper than a full run. What stays dense: {lines}. "
+        f"Only {coverage:.1%} of the model's FLOPs would be computed on rows (at least {minimum:.0%} wanted), so an "
+        f"edit would not be much cheaper than a full run. What stays dense: {lines}. "
         "Name the right editable input and axes, or accept it with --min-coverage."
     )

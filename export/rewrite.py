@@ -56,7 +56,7 @@ def rewrite(model: ir.Model, analysis: Analysis, *, corrected_moments: bool, suf
     simplified = apply_peepholes(builder, [*outputs, *(builder.updates[key] for key in keys)])
     outputs = simplified[: len(outputs)]
     builder.updates = dict(zip(keys, simplified[len(outputs) :], strict=True))
-    return _assemble(model, analysis, builder, outputs, suffix)
+    return _assemble(model, builder, outputs, suffix)
 
 
 def _required(value: ir.Value | None) -> ir.Value:
@@ -92,33 +92,40 @@ def _emit_whole(node: ir.Node, builder: EditGraph) -> None:
         builder.set_whole(value, emitted)
 
 
-def _assemble(
-    model: ir.Model, analysis: Analysis, builder: EditGraph, outputs: list[ir.Value], suffix: str
-) -> EditModels:
+def _assemble(model: ir.Model, builder: EditGraph, outputs: list[ir.Value], suffix: str) -> EditModels:
     updates = builder.updates
     split = split_by_binding_time(builder, [*outputs, *updates.values()])
     opset = model.opset_imports.get("", 18)
-    prep = _model("prep", split.prep, builder, split.prepared, _prepared_names(split.prepared), opset) if split.prep else None
+    prep = (
+        _model("prep", split.prep, builder, split.prepared, _prepared_names(split.prepared), opset)
+        if split.prep
+        else None
+    )
     if prep is not None:
         passes.ShapeInferencePass()(prep)
     prepared = _prepared_specs(prep)
     for value, spec in zip(split.prepared, prepared, strict=True):
-        value.type = ir.TensorType(ir.DataType.from_numpy(_numpy(spec.dtype)))
+        value.type = ir.TensorType(_element_type(spec.dtype))
         value.shape = ir.Shape(spec.shape)
     names = [str(value.name) for value in model.graph.outputs] + [f"update.{key}" for key in updates]
     edit = _model("edit", split.edit, builder, [*outputs, *updates.values()], names, opset, split.prepared)
-    _type_outputs(edit, model, updates, builder)
-    spec = _spec(edit, prep, prepared, analysis, builder, tuple(updates), suffix)
-    used = {key: builder.cacheables[key] for key in (*spec.cached, *spec.prep_cached)}
-    found = {key: builder.neighbourhoods[key] for key in spec.neighbourhoods}
-    return EditModels(edit, prep, spec, used, found)
+    _type_outputs(edit, model, builder)
+    graph_spec = _spec(edit, prep, prepared, builder, tuple(updates), suffix)
+    used = {key: builder.cacheables[key] for key in (*graph_spec.cached, *graph_spec.prep_cached)}
+    found = {key: builder.neighbourhoods[key] for key in graph_spec.neighbourhoods}
+    return EditModels(edit, prep, graph_spec, used, found)
 
 
-def _numpy(dtype: str):  # type: ignore[no-untyped-def]
-    import ml_dtypes
-    import numpy as np
+def _element_type(name: str) -> ir.DataType:
+    """The element type of a numpy dtype name."""
+    return next(dtype for dtype in ir.DataType if dtype.name != "UNDEFINED" and _numpy_name(dtype) == name)
 
-    return np.dtype(getattr(ml_dtypes, dtype) if dtype == "bfloat16" else dtype)
+
+def _numpy_name(dtype: ir.DataType) -> str | None:
+    try:
+        return str(dtype.numpy().name)
+    except TypeError:
+        return None
 
 
 def _cached_ids(builder: EditGraph, outputs: Sequence[ir.Value]) -> list[str]:
@@ -164,9 +171,7 @@ def _model(
         inputs.append(copies[value])
     for value in builder.initializers.values():
         if value in used:
-            copies[value] = ir.Value(
-                name=value.name, type=value.type, shape=value.shape, const_value=value.const_value
-            )
+            copies[value] = ir.Value(name=value.name, type=value.type, shape=value.shape, const_value=value.const_value)
             initializers.append(copies[value])
     made = [_copy(node, copies) for node in nodes]
     results = [_named(copies[value], name, made) for value, name in zip(outputs, output_names, strict=True)]
@@ -208,14 +213,14 @@ def _copy(node: ir.Node, copies: dict[ir.Value, ir.Value]) -> ir.Node:
     return made
 
 
-def _type_outputs(edit: ir.Model, model: ir.Model, updates: dict[str, ir.Value], builder: EditGraph) -> None:
+def _type_outputs(edit: ir.Model, model: ir.Model, builder: EditGraph) -> None:
     originals = {value.name: value for value in model.graph.outputs}
     for value in edit.graph.outputs:
         if value.name in originals:
             value.type, value.shape = originals[value.name].type, originals[value.name].shape
             continue
         cached = builder.cacheables[str(value.name).removeprefix("update.")].spec
-        value.type = ir.TensorType(ir.DataType.from_numpy(_numpy(cached.dtype)))
+        value.type = ir.TensorType(_element_type(cached.dtype))
         dims: list[int | str] = list(cached.shape)
         if cached.row_axis is not None:
             dims[cached.row_axis] = f"M_{cached.grid}"
@@ -226,7 +231,6 @@ def _spec(
     edit: ir.Model,
     prep: ir.Model | None,
     prepared: tuple[TensorSpec, ...],
-    analysis: Analysis,
     builder: EditGraph,
     updates: tuple[str, ...],
     suffix: str,

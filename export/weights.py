@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import BinaryIO
 
 import onnx_ir as ir
 
@@ -40,12 +41,12 @@ class WeightsFile:
                     offset,
                     length,
                     tensor.dtype,
-                    shape=ir.Shape(tensor.shape),
+                    shape=ir.Shape(tensor.shape.numpy()),
                     name=str(value.name),
                     base_dir=self.path.parent,
                 )
 
-    def _place(self, tensor: ir.TensorProtocol, file) -> tuple[int, int]:  # type: ignore[no-untyped-def]
+    def _place(self, tensor: ir.TensorProtocol, file: BinaryIO) -> tuple[int, int]:
         key = self._key(tensor)
         if key not in self._places:
             data = tensor.tobytes()

@@ -18,7 +18,7 @@ def functions(opset: int) -> list[ir.Function]:
     """Fresh copies of all operators' functions, importing an ONNX opset."""
     made = []
     for definition in (MaskedMerge, GatherRows, EditConv):
-        function = ir.from_proto(definition.to_function_proto())
+        function = ir.serde.deserialize_function(definition.to_function_proto())
         function.opset_imports.clear()
         function.opset_imports[""] = opset
         made.append(function)

@@ -13,4 +13,4 @@ __all__ = ["MaskedMerge"]
 @script(RETOUCH, default_opset=op)
 def MaskedMerge(cached, index, rows):  # noqa: N802  (an operator's name)
     """``cached`` [N, ...] with ``rows`` [M, ...] at the unique positions ``index`` [M]; other rows keep their bits."""
-    return op.ScatterND(cached, op.Unsqueeze(index, [1]), rows)
+    return op.ScatterND(cached, op.Unsqueeze(index, op.Constant(value_ints=[1])), rows)

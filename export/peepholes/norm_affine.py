@@ -19,6 +19,13 @@ def fold_norm_affine(builder: NodeBuilder, outputs: list[ir.Value]) -> list[ir.V
     return _NormAffine(builder).run(outputs)
 
 
+def _width(value: ir.Value | None) -> int | None:
+    """The size of a one-dimensional value."""
+    if value is None or value.shape is None or len(value.shape) != 1:
+        return None
+    return int(value.shape[0])  # type: ignore[arg-type]
+
+
 class _NormAffine(Peephole):
     def rewrite(self, node: ir.Node) -> ir.Value | None:
         operands = self.split_operands(node) if node.op_type in ("Mul", "Add") and node.domain == "" else None
@@ -29,7 +36,7 @@ class _NormAffine(Peephole):
         if norm is None or norm.op_type != "LayerNormalization" or self.uses[normed] != 1:
             return None
         scale, bias = norm.inputs[1], norm.inputs[2] if len(norm.inputs) > 2 else None
-        width = scale.shape[0] if scale is not None and scale.shape is not None and len(scale.shape) == 1 else None
+        width = _width(scale)
         if scale is None or width is None or attribute(norm, "axis", -1) != -1:
             return None
         # Scale and bias must be exactly one-dimensional; the term may be a scalar or have leading ones.
@@ -39,7 +46,9 @@ class _NormAffine(Peephole):
             bias = None if bias is None else self._flattened(self.builder.op("Mul", [bias, term]), scale, width)
         else:
             bias = term if bias is None else self._flattened(self.builder.op("Add", [bias, term]), scale, width)
-        return self.builder.clone(norm, [norm.inputs[0], scale, bias] if bias is not None else [norm.inputs[0], scale])[0]
+        return self.builder.clone(norm, [norm.inputs[0], scale, bias] if bias is not None else [norm.inputs[0], scale])[
+            0
+        ]
 
     def _flat(self) -> ir.Value:
         return self.builder.ints([-1])

@@ -53,7 +53,7 @@ class Product:
         seen = dict.fromkeys(label for label in (*self.left.labels, *self.right.labels) if label is not None)
         where = (self.left.labels, self.right.labels, self.result)
         wanted = (left, right, result)
-        return [l for l in seen if tuple(l in part for part in where) == wanted]
+        return [label for label in seen if tuple(label in part for part in where) == wanted]
 
 
 def contraction_of(node: ir.Node) -> Product | str:
@@ -97,7 +97,7 @@ def _from_einsum(node: ir.Node) -> Product | str:
 
 def _product(node: ir.Node, left: list[str], right: list[str], result: list[str]) -> Product:
     def named(value: ir.Value, labels: list[str]) -> tuple[Label, ...]:
-        return tuple(l if size != 1 else None for l, size in zip(labels, shape_of(value), strict=True))
+        return tuple(label if size != 1 else None for label, size in zip(labels, shape_of(value), strict=True))
 
     a, b = node.inputs[:2]
     assert a is not None and b is not None

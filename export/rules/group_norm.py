@@ -13,8 +13,8 @@ from retouch.export.model_shapes import attribute, dtype_of, shape_of
 from retouch.export.rules._rule import RETOUCH_DOMAIN, rule
 
 if TYPE_CHECKING:
-    from retouch.export.emit import EditGraph
     from retouch.export.analysis import Facts
+    from retouch.export.emit import EditGraph
 
 __all__ = ["GroupNorm"]
 
@@ -95,7 +95,9 @@ class _Correction:
         first = self._share(difference, batch, channels, count)
         second = self._share(graph.op("Mul", [difference, spread]), batch, channels, count)
         moved = graph.op("Sub", [second, graph.op("Mul", [first, first])])
-        new_variance = graph.op("Max", [graph.op("Add", [variance, moved]), graph.constant(np.float32(0).reshape(()))])
+        new_variance = graph.op(
+            "Max", [graph.op("Add", [variance, moved]), graph.constant(np.array(0.0, dtype=np.float32))]
+        )
         return graph.op("Add", [mean, first]), new_variance
 
     def _share(self, value: ir.Value, batch: int, channels: int, count: int) -> ir.Value:

@@ -59,7 +59,9 @@ class AveragePool(_Pool):
         else:
             spec = dataclasses.replace(spec, id=f"{spec.id}_mean", weights=_weights(node, spec))
             columns = gather_rows(graph, source, spec)
-            weights = graph.op("Unsqueeze", [graph.neighbour_weights(spec), graph.ints(list(range(2, 1 + len(layout))))])
+            weights = graph.op(
+                "Unsqueeze", [graph.neighbour_weights(spec), graph.ints(list(range(2, 1 + len(layout))))]
+            )
             if dtype_of(source) != ir.DataType.FLOAT:
                 weights = graph.op("Cast", [weights], {"to": int(dtype_of(source))})
             weighted = graph.op("Mul", [columns, weights])

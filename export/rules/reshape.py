@@ -39,7 +39,7 @@ class Reshape:
         source, target = shape_of(node.inputs[0]), shape_of(node.outputs[0])
         if 1 in rows.grid.dims:
             return "a grid axis has size one, so its place in the result is ambiguous"
-        axes = _target_axes(rows, _groups(source, target), source, target)
+        axes = _target_axes(rows, _groups(source, target), target)
         if axes is None:
             return f"the reshape {list(source)} -> {list(target)} mixes or splits the grid axes {list(rows.axes)}"
         return [Rows(rows.grid, axes)]
@@ -79,9 +79,7 @@ def _groups(source: tuple[int, ...], target: tuple[int, ...]) -> list[_Group]:
     return groups
 
 
-def _target_axes(
-    rows: Rows, groups: list[_Group], source: tuple[int, ...], target: tuple[int, ...]
-) -> tuple[int, ...] | None:
+def _target_axes(rows: Rows, groups: list[_Group], target: tuple[int, ...]) -> tuple[int, ...] | None:
     touched = [group for group in groups if set(group.source) & set(rows.axes)]
     sources = [axis for group in touched for axis in group.source]
     targets = [axis for group in touched for axis in group.target]

@@ -50,7 +50,9 @@ class Resize:
         if spec.weights is None:
             result = graph.op("Squeeze", [columns, graph.ints([1])])
         else:
-            weights = graph.op("Unsqueeze", [graph.neighbour_weights(spec), graph.ints(list(range(2, 1 + len(layout))))])
+            weights = graph.op(
+                "Unsqueeze", [graph.neighbour_weights(spec), graph.ints(list(range(2, 1 + len(layout))))]
+            )
             if dtype_of(source) != ir.DataType.FLOAT:
                 weights = graph.op("Cast", [weights], {"to": int(dtype_of(source))})
             weighted = graph.op("Mul", [columns, weights])

@@ -70,7 +70,9 @@ class Verifier:
     def _base(self) -> dict[str, np.ndarray]:
         runner = Runner.open(self.path / self.manifest.base_file)
         result = runner.run(self.old)
-        finite = all(np.isfinite(result[o.tensor.name]).all() for o in self.manifest.outputs if _is_float(o.tensor.dtype))
+        finite = all(
+            np.isfinite(result[o.tensor.name]).all() for o in self.manifest.outputs if _is_float(o.tensor.dtype)
+        )
         if not finite:
             raise VerificationError(
                 "The model's output is not finite on the made-up example feeds. "
@@ -119,8 +121,10 @@ class Verifier:
             mask = active.mask(output.grid)
             name = output.tensor.name
             outside = ~mask.reshape(-1) if len(output.axes) == 1 else ~mask
-            front = (np.moveaxis(a[name], output.axes, range(len(output.axes)))[outside] for a in (got, self._base))
-            if not np.array_equal(*front):
+            ours, theirs = (
+                np.moveaxis(part[name], output.axes, range(len(output.axes)))[outside] for part in (got, self._base)
+            )
+            if not np.array_equal(ours, theirs):
                 raise VerificationError(f"Inactive rows of output {name!r} are not bit-identical to the base run.")
 
     def _regions(self) -> list[ActiveRows]:

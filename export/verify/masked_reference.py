@@ -110,9 +110,7 @@ class _Twin:
 
     def _active(self, grid: Grid) -> ir.Value:
         if grid.id not in self.masks:
-            value = ir.Value(
-                name=f"active.{grid.id}", type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape(grid.dims)
-            )
+            value = ir.Value(name=f"active.{grid.id}", type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape(grid.dims))
             self.masks[grid.id] = value
             self.inputs.append(value)
         return self.masks[grid.id]

@@ -19,7 +19,7 @@ __all__ = ["Runner"]
 class Runner:
     """Runs one graph; feeds that it has no input for are ignored."""
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: Any) -> None:  # noqa: ANN401 (onnxruntime has no types)
         self._session = session
         self._inputs = [value.name for value in session.get_inputs()]
         self._outputs = [value.name for value in session.get_outputs()]
@@ -45,7 +45,7 @@ class Runner:
         return dict(zip(names, results, strict=True))
 
 
-def _session(path: Path) -> Any:
+def _session(path: Path) -> Any:  # noqa: ANN401 (onnxruntime has no types)
     try:
         import onnxruntime
     except ImportError as error:

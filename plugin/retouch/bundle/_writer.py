@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from retouch.bundle._bundle import MANIFEST_FILE, describe_file
 from retouch.bundle._manifest import Manifest
@@ -31,7 +32,7 @@ class BundleWriter:
             raise BundleError("The bundle writer is not open. Use it in a with statement.")
         return self._staging
 
-    def __enter__(self) -> BundleWriter:
+    def __enter__(self) -> Self:
         if self.target.exists() and not (self.target / MANIFEST_FILE).is_file() and _occupied(self.target):
             raise BundleError(f"{self.target} exists and is not a bundle; it is not replaced. Choose another path.")
         try:

@@ -1,0 +1,101 @@
+"""Bundles on disk: round trips, damage, and failures while writing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from retouch.bundle import Bundle, BundleWriter, EditableSpec, GridSpec, Manifest, ModelSpec, NeighbourhoodSpec
+from retouch.bundle import manifest_from_json, manifest_to_json, update_manifest
+from retouch.errors import BundleError
+
+MANIFEST = Manifest(
+    producer="test",
+    model=ModelSpec("m", "0" * 64, 18, 4),
+    editable=EditableSpec("x", (2, 3), "g2x2"),
+    inputs=(),
+    outputs=(),
+    grids=(GridSpec("g2x2", (2, 2), "x"),),
+    neighbourhoods=(NeighbourhoodSpec("n", "g2x2", "g2x2", (((0,), (1,)), ((0,), (1,))), None, (1, 1)),),
+    cacheables=(),
+    edits={},
+    plan=(),
+)
+
+
+def write(path: Path, content: bytes = b"weights") -> Bundle:
+    with BundleWriter(path) as writer:
+        (writer.path / "weights.bin").write_bytes(content)
+        writer.finish(MANIFEST)
+    return Bundle.open(path)
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    assert manifest_from_json(manifest_to_json(MANIFEST), "here") == MANIFEST
+    bundle = write(tmp_path / "ein Bündel")
+    assert bundle.manifest.replace(files={}) == MANIFEST
+    assert bundle.file("weights.bin").read_bytes() == b"weights"
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: path.unlink(), "lacks weights.bin"),
+        (lambda path: path.write_bytes(b"weigh"), "5 bytes, but the manifest says 7"),
+        (lambda path: path.write_bytes(b"weightS"), "was changed"),
+    ],
+)
+def test_damage_is_named(tmp_path: Path, damage, message: str) -> None:
+    write(tmp_path / "b")
+    damage(tmp_path / "b" / "weights.bin")
+    with pytest.raises(BundleError, match=message):
+        Bundle.open(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: data.update(schema_version=99), "schema version 99"),
+        (lambda data: data.pop("grids"), "missing"),
+        (lambda data: data.update(extra=1), "no further members"),
+        (lambda data: data["model"].update(opset="18"), "opset: expected int"),
+    ],
+)
+def test_changed_manifest_is_refused(change, message: str) -> None:
+    data = json.loads(manifest_to_json(MANIFEST))
+    change(data)
+    with pytest.raises(BundleError, match=message):
+        manifest_from_json(json.dumps(data), "manifest.json")
+
+
+def test_failure_leaves_the_old_bundle_alone(tmp_path: Path) -> None:
+    before = write(tmp_path / "b").fingerprint
+    with pytest.raises(RuntimeError, match="stop"), BundleWriter(tmp_path / "b") as writer:
+        (writer.path / "weights.bin").write_bytes(b"half")
+        raise RuntimeError("stop")
+    assert Bundle.open(tmp_path / "b").fingerprint == before
+    assert [p.name for p in tmp_path.iterdir()] == ["b"]
+
+
+def test_full_disk_is_a_bundle_error(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match="failed.*No space"), BundleWriter(tmp_path / "b"):
+        raise OSError(28, "No space left on device")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_directories_are_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "thesis.tex").touch()
+    with pytest.raises(BundleError, match="is not a bundle"), BundleWriter(tmp_path / "b"):
+        pass
+    assert (tmp_path / "b" / "thesis.tex").exists()
+
+
+def test_update_manifest_keeps_files(tmp_path: Path) -> None:
+    bundle = write(tmp_path / "b")
+    update_manifest(tmp_path / "b", bundle.manifest.replace(verification={"identity": 1e-7}))
+    again = Bundle.open(tmp_path / "b")
+    assert again.manifest.verification == {"identity": 1e-7}
+    assert again.fingerprint == bundle.fingerprint
