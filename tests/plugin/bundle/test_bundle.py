@@ -7,8 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from retouch.bundle import Bundle, BundleWriter, EditableSpec, GridSpec, Manifest, ModelSpec, NeighbourhoodSpec
-from retouch.bundle import manifest_from_json, manifest_to_json, update_manifest
+from retouch.bundle import (
+    Bundle,
+    BundleWriter,
+    EditableSpec,
+    GridSpec,
+    Manifest,
+    ModelSpec,
+    NeighbourhoodSpec,
+    manifest_from_json,
+    manifest_to_json,
+    update_manifest,
+)
 from retouch.errors import BundleError
 
 MANIFEST = Manifest(
