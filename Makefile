@@ -15,6 +15,12 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps adaptive-terrain-diffusion==0.4.2
 	touch $@
 
+demo: $(STAMP)
+	$(BIN)/python -m retouch.validation.demo --out out/demo
+
+bench: $(STAMP)
+	$(BIN)/python -m retouch.validation.bench
+
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2
 
