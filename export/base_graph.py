@@ -83,10 +83,10 @@ class _Appender:
         """Mean and variance of every group, accumulated in float32."""
         _, batch, groups = cacheable.spec.shape
         grouped = self.add("Reshape", [value, self.ints([batch, groups, -1])])
-        if dtype_of(value) != ir.DataType.FLOAT:
-            grouped = self.add("Cast", [grouped], to=int(ir.DataType.FLOAT))
+        grouped = self.add("Cast", [grouped], to=int(ir.DataType.DOUBLE))
         mean = self.add("ReduceMean", [grouped, self.ints([2])], keepdims=1)
         squares = self.add("ReduceSumSquare", [self.add("Sub", [grouped, mean]), self.ints([2])], keepdims=1)
-        count = self.constant(np.array(math.prod(shape_of(value)) / (batch * groups), dtype=np.float32))
+        count = self.constant(np.array(math.prod(shape_of(value)) / (batch * groups), dtype=np.float64))
         both = self.add("Concat", [mean, self.add("Div", [squares, count])], axis=2)
+        both = self.add("Cast", [both], to=int(ir.DataType.FLOAT))
         return self.add("Transpose", [both], f"cacheable.{cacheable.spec.id}", perm=[2, 0, 1])

@@ -144,10 +144,9 @@ def _output(value: ir.Value, analysis: Analysis) -> OutputSpec:
 
 def _write(path: Path, loaded: LoadedModel, analysis: Analysis, edits: Mapping[str, EditModels]) -> None:
     weights = WeightsFile(path / "weights.bin")
-    full = loaded.model.clone()
     cacheables = {key: cacheable for edit in edits.values() for key, cacheable in edit.cacheables.items()}
     add_cacheables(loaded.model, cacheables.values(), analysis.facts)
-    graphs: list[tuple[ir.Model | None, str | None]] = [(full, "full.onnx"), (loaded.model, "base.onnx")]
+    graphs: list[tuple[ir.Model | None, str | None]] = [(loaded.model, "base.onnx")]
     for edit in edits.values():
         graphs += [(edit.prep, edit.spec.prep_file), (edit.edit, edit.spec.file)]
     for model, file in graphs:

@@ -13,4 +13,5 @@ __all__ = ["MaskedMerge"]
 @script(RETOUCH, default_opset=op)
 def MaskedMerge(cached, index, rows):  # noqa: N802  (an operator's name)
     """``cached`` [N, ...] with ``rows`` [M, ...] at the unique positions ``index`` [M]; other rows keep their bits."""
-    return op.ScatterND(cached, op.Unsqueeze(index, op.Constant(value_ints=[1])), rows)
+    axis = op.Constant(value_ints=[1])
+    return op.ScatterND(cached, op.Unsqueeze(index, axis), rows)  # type: ignore[arg-type]

@@ -1,0 +1,89 @@
+"""``retouch inspect``: what an export did with every node."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from retouch.bundle import Bundle, Manifest, total_bytes
+
+
+def inspect(
+    bundle: Annotated[Path, typer.Argument(help="Directory of the bundle.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Prints the plan of a bundle: FLOPs and bytes per plan class, and every densified node with its reason."""
+    manifest = Bundle.open(bundle).manifest
+    if as_json:
+        typer.echo(json.dumps(_summary(manifest), indent=1))
+        return
+    console = Console()
+    console.print(_classes(manifest))
+    dense = [row for row in manifest.plan if row.plan == "densified"]
+    if dense:
+        console.print(_refusals(manifest))
+    console.print(
+        f"coverage {manifest.coverage:.2%}, states {total_bytes(manifest.cacheables) / 2**20:.1f} MiB a run in "
+        f"{len(manifest.cacheables)} cacheables, GroupNorm modes: {', '.join(manifest.edits)}"
+    )
+    for check, error in manifest.verification.items():
+        console.print(f"verified {check}: {error:.1e} of the output's scale", highlight=False)
+
+
+def _shares(manifest: Manifest) -> list[dict[str, Any]]:
+    names = dict.fromkeys(row.plan for row in manifest.plan)
+    classes = []
+    for name in names:
+        rows = [row for row in manifest.plan if row.plan == name]
+        flops = sum(row.flops for row in rows)
+        classes.append(
+            {
+                "plan": name,
+                "nodes": len(rows),
+                "flops": flops,
+                "flops_share": flops / manifest.flops if manifest.flops else 0.0,
+                "bytes": sum(row.bytes for row in rows),
+            }
+        )
+    return classes
+
+
+def _summary(manifest: Manifest) -> dict[str, Any]:
+    dense = [row for row in manifest.plan if row.plan == "densified"]
+    return {
+        "model": manifest.model.name,
+        "editable": {"input": manifest.editable.input, "axes": list(manifest.editable.axes)},
+        "coverage": manifest.coverage,
+        "flops": manifest.flops,
+        "plan": _shares(manifest),
+        "densified": [{"node": row.node, "op": row.op, "flops": row.flops, "reason": row.reason} for row in dense],
+        "grids": {grid.id: list(grid.dims) for grid in manifest.grids},
+        "state_bytes": total_bytes(manifest.cacheables),
+        "verification": dict(manifest.verification),
+    }
+
+
+def _classes(manifest: Manifest) -> Table:
+    table = Table("plan", "nodes", "GFLOP", "share", "MiB")
+    for entry in _shares(manifest):
+        table.add_row(
+            entry["plan"],
+            str(entry["nodes"]),
+            f"{entry['flops'] / 1e9:.3f}",
+            f"{entry['flops_share']:.2%}",
+            f"{entry['bytes'] / 2**20:.1f}",
+        )
+    return table
+
+
+def _refusals(manifest: Manifest) -> Table:
+    table = Table("densified node", "op", "MFLOP", "reason")
+    for row in manifest.plan:
+        if row.plan == "densified":
+            table.add_row(row.node, row.op, f"{row.flops / 1e6:.1f}", row.reason)
+    return table
