@@ -6,6 +6,8 @@ STAMP := $(VENV)/.installed
 
 .PHONY: demo test test-fast lint bench clean
 
+# torch comes first and pinned, so that the extras below are content with it and bring no CUDA build. The terrain model's
+# package comes without its dependencies: it asks for onnxruntime-gpu, which would overwrite onnxruntime.
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip

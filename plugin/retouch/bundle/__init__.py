@@ -6,6 +6,7 @@ __all__ = [
     # A bundle on disk
     "Bundle",
     "BundleWriter",
+    "Check",
     "update_manifest",
     # The manifest
     "SCHEMA_VERSION",
@@ -27,7 +28,7 @@ __all__ = [
     "TensorSpec",
 ]
 
-from retouch.bundle._bundle import Bundle
+from retouch.bundle._bundle import Bundle, Check
 from retouch.bundle._manifest import (
     SCHEMA_VERSION,
     BreakEven,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import typing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,6 +15,8 @@ from retouch.errors import BundleError
 
 MANIFEST_FILE = "manifest.json"
 
+Check = Literal["hash", "size", "none"]
+
 
 @dataclass(frozen=True)
 class Bundle:
@@ -23,7 +26,7 @@ class Bundle:
     manifest: Manifest
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], check: Literal["hash", "size", "none"] = "hash") -> Bundle:
+    def open(cls, path: str | os.PathLike[str], check: Check = "hash") -> Bundle:
         """The bundle in a directory.
 
         Args:
@@ -33,18 +36,23 @@ class Bundle:
         Raises:
             BundleError: the directory is no bundle, or a file is missing, truncated or changed.
         """
+        if check not in typing.get_args(Check):
+            raise BundleError(f"check has to be one of {', '.join(typing.get_args(Check))}, but got {check!r}.")
         path = Path(path)
-        manifest_path = path / MANIFEST_FILE
-        if not manifest_path.is_file():
-            raise BundleError(f"{path} is not a bundle: it has no {MANIFEST_FILE}. Make one with `retouch export`.")
-        manifest = manifest_from_json(manifest_path.read_text(encoding="utf-8"), str(manifest_path))
+        manifest = _read_manifest(path)
         if check != "none":
             for name, spec in manifest.files.items():
                 _check_file(path / name, spec, hashed=check == "hash")
         return cls(path, manifest)
 
     def file(self, name: str) -> Path:
-        """The path of a file of the bundle."""
+        """The path of a file of the bundle.
+
+        Raises:
+            BundleError: the manifest does not list it.
+        """
+        if name not in self.manifest.files:
+            raise BundleError(f"{self.path} has no file {name!r}. It has {', '.join(self.manifest.files)}.")
         return self.path / name
 
     @property
@@ -56,10 +64,43 @@ class Bundle:
         return digest.hexdigest()
 
 
+def check_names(manifest: Manifest, where: Path) -> None:
+    """Checks that the listed files lie in the bundle and that every graph is among them.
+
+    Raises:
+        BundleError: names what is wrong.
+    """
+    for name in manifest.files:
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise BundleError(f"{where} lists {name!r}, which is outside of the bundle. Export the model again.")
+    edits = manifest.edits.values()
+    graphs = {manifest.base_file, *(edit.file for edit in edits), *(edit.prep_file for edit in edits if edit.prep_file)}
+    unlisted = sorted(graphs - set(manifest.files))
+    if unlisted:
+        raise BundleError(f"{where} lacks size and hash of {', '.join(unlisted)}. Export the model again.")
+
+
 def describe_file(path: Path) -> FileSpec:
     """Size and SHA-256 of a file."""
     with path.open("rb") as file:
         return FileSpec(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def _read_manifest(directory: Path) -> Manifest:
+    path = directory / MANIFEST_FILE
+    if directory.is_file():
+        raise BundleError(f"{directory} is a file, a bundle is a directory. Make one with `retouch export`.")
+    if not path.is_file():
+        raise BundleError(f"{directory} is not a bundle: it has no {MANIFEST_FILE}. Make one with `retouch export`.")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BundleError(f"{path} is not text ({error}): it was changed. Export the model again.") from error
+    except OSError as error:
+        raise BundleError(f"{path} cannot be read: {error}. Check its permissions.") from error
+    manifest = manifest_from_json(text, str(path))
+    check_names(manifest, path)
+    return manifest
 
 
 def _check_file(path: Path, spec: FileSpec, *, hashed: bool) -> None:

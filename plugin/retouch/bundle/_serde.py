@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import types
 import typing
@@ -14,9 +15,16 @@ from retouch.errors import BundleError
 
 
 def manifest_to_json(manifest: Manifest) -> str:
-    """The manifest as JSON text, one member of a list of objects a line."""
+    """The manifest as JSON text, one member of a list of objects a line.
+
+    Raises:
+        BundleError: it holds NaN, infinity, or something else that JSON does not have.
+    """
     data = dataclasses.asdict(manifest)
-    lines = [f"{json.dumps(key)}: {_block(value)}" for key, value in data.items()]
+    try:
+        lines = [f"{_line(key)}: {_block(value)}" for key, value in data.items()]
+    except (TypeError, ValueError) as error:
+        raise BundleError(f"The manifest cannot be written ({error}). It holds finite Python numbers only.") from error
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
@@ -31,8 +39,8 @@ def manifest_from_json(text: str, where: str) -> Manifest:
         BundleError: the text is no JSON, has another schema version, or lacks or mistypes a member.
     """
     try:
-        data = json.loads(text)
-    except json.JSONDecodeError as error:
+        data = json.loads(text, parse_constant=_refuse_constant)
+    except ValueError as error:
         raise BundleError(f"{where} is not valid JSON ({error}). Export the model again.") from error
     version = data.get("schema_version") if isinstance(data, dict) else None
     if version != SCHEMA_VERSION:
@@ -47,8 +55,16 @@ def manifest_from_json(text: str, where: str) -> Manifest:
 
 def _block(value: Any) -> str:
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
-        return "[\n  " + ",\n  ".join(json.dumps(item) for item in value) + "\n]"
-    return json.dumps(value)
+        return "[\n  " + ",\n  ".join(_line(item) for item in value) + "\n]"
+    return _line(value)
+
+
+def _line(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number that JSON has")
 
 
 def _read(value: Any, kind: Any, where: str) -> Any:
@@ -60,8 +76,7 @@ def _read(value: Any, kind: Any, where: str) -> Any:
             return None
         return _read(value, next(a for a in arguments if a is not type(None)), where)
     if origin is tuple:
-        _expect(isinstance(value, list), value, "a list", where)
-        return tuple(_read(item, arguments[0], f"{where}[{i}]") for i, item in enumerate(_pairs(value, arguments)))
+        return _read_tuple(value, arguments, where)
     if origin in (dict, Mapping):
         _expect(isinstance(value, dict), value, "an object", where)
         return {key: _read(item, arguments[1], f"{where}.{key}") for key, item in value.items()}
@@ -72,23 +87,27 @@ def _read(value: Any, kind: Any, where: str) -> Any:
     return value
 
 
-def _pairs(value: list[Any], arguments: tuple[Any, ...]) -> list[Any]:
-    return value if len(arguments) < 2 or arguments[1] is ... or len(value) == len(arguments) else []
+def _read_tuple(value: Any, arguments: tuple[Any, ...], where: str) -> tuple[Any, ...]:
+    _expect(isinstance(value, list), value, "a list", where)
+    kinds = [arguments[0]] * len(value) if arguments[-1] is ... else list(arguments)
+    _expect(len(value) == len(kinds), value, f"a list of {len(kinds)}", where)
+    return tuple(_read(item, kind, f"{where}[{i}]") for i, (item, kind) in enumerate(zip(value, kinds, strict=True)))
 
 
 def _read_object(value: Any, kind: Any, where: str) -> Any:
     _expect(isinstance(value, dict), value, "an object", where)
-    hints = typing.get_type_hints(kind)
-    fields = {field.name: field for field in dataclasses.fields(kind)}
-    unknown = sorted(set(value) - set(fields))
+    hints = _hints(kind)
+    unknown = sorted(set(value) - set(hints))
     _expect(not unknown, unknown, "no further members", where)
-    missing = [n for n, f in fields.items() if n not in value and _required(f)]
-    _expect(not missing, missing, "all required members; missing are those", where)
+    # None may be left out, not even those with a default: without `files`, for one, nothing would be checked.
+    missing = [name for name in hints if name not in value]
+    _expect(not missing, missing, "all members; missing are those", where)
     return kind(**{name: _read(item, hints[name], f"{where}.{name}") for name, item in value.items()})
 
 
-def _required(field: dataclasses.Field[Any]) -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
 
 
 def _expect(holds: bool, got: Any, wanted: str, where: str) -> None:

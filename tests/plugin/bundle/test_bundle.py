@@ -37,6 +37,7 @@ MANIFEST = Manifest(
 
 def write(path: Path, content: bytes = b"weights") -> Bundle:
     with BundleWriter(path) as writer:
+        (writer.path / "base.onnx").write_bytes(b"graph")
         (writer.path / "weights.bin").write_bytes(content)
         writer.finish(MANIFEST)
     return Bundle.open(path)
@@ -54,6 +55,7 @@ def test_round_trip(tmp_path: Path) -> None:
     [
         (lambda path: path.unlink(), "lacks weights.bin"),
         (lambda path: path.write_bytes(b"weigh"), "5 bytes, but the manifest says 7"),
+        (lambda path: path.write_bytes(b"weights and more"), "16 bytes, but the manifest says 7"),
         (lambda path: path.write_bytes(b"weightS"), "was changed"),
     ],
 )
@@ -67,6 +69,19 @@ def test_damage_is_named(tmp_path: Path, damage, message: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (lambda data: data.pop("schema_version"), "schema version None"),
+        (lambda data: data.update(schema_version=True), "schema_version: expected int"),
+        (lambda data: data.pop("files"), "missing are those, got \\['files'\\]"),
+        (lambda data: data["grids"][0].update(dims=[2, 2.5]), r"grids\[0\].dims\[1\]: expected int"),
+        (lambda data: data["grids"][0].update(dims=[2, True]), r"grids\[0\].dims\[1\]: expected int"),
+        (lambda data: data.update(verification={"identity": "small"}), "verification.identity: expected a number"),
+        (lambda data: data.update(verification={"identity": float("nan")}), "NaN is not a number"),
+        (
+            lambda data: data.update(
+                break_even={"ort": {"engine": "ort", "threads": 1, "flop_ratio": 0.5, "points": [[0.1, 0.2, 0.3]]}}
+            ),
+            "points\\[0\\]: expected a list of 2",
+        ),
         (lambda data: data.update(schema_version=99), "schema version 99"),
         (lambda data: data.pop("grids"), "missing"),
         (lambda data: data.update(extra=1), "no further members"),
