@@ -9,6 +9,9 @@ A terrain is made from pure noise, or varied from given heights at a strength be
     varied = to_heights(denoised)
 """
 
+# The package has no public functions for its conventions; see _conventions.
+# ruff: noqa: SLF001
+
 from __future__ import annotations
 
 import functools
@@ -44,7 +47,9 @@ SIGMA_MAX = 80.0
 class _Conventions(Protocol):
     """What is used of the package's ``TerrainGenerator``."""
 
-    def _difficulty_labels(self, difficulty: list[int], count: int, generator: Any) -> tuple[FloatArray, Any]: ...
+    def _difficulty_labels(
+        self, difficulty: list[int], count: int, generator: np.random.Generator
+    ) -> tuple[FloatArray, Any]: ...
 
     def _strength_sigma(self, strength: float) -> float: ...
 

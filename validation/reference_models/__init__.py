@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from retouch.validation.reference_models._catalogue import REFERENCE_MODELS, reference_model
-from retouch.validation.reference_models._export import export_reference, load_feeds
-from retouch.validation.reference_models._model import BuiltModel, ReferenceModel
-from retouch.validation.reference_models._terrain_file import require_terrain_package, terrain
-
 __all__ = [
     "REFERENCE_MODELS",
     "BuiltModel",
@@ -17,3 +12,8 @@ __all__ = [
     "require_terrain_package",
     "terrain",
 ]
+
+from retouch.validation.reference_models._catalogue import REFERENCE_MODELS, reference_model
+from retouch.validation.reference_models._export import export_reference, load_feeds
+from retouch.validation.reference_models._model import BuiltModel, ReferenceModel
+from retouch.validation.reference_models._terrain_file import require_terrain_package, terrain

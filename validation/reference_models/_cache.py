@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -64,7 +63,7 @@ class CacheEntry:
         content = {"fingerprint": fingerprint, **about, "files": sizes}
         draft.record.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
         for name in (*names, draft.record.name):
-            os.replace(draft.directory / name, self.directory / name)
+            (draft.directory / name).replace(self.directory / name)
 
     def _read_record(self) -> dict[str, Any]:
         try:

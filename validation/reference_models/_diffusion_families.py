@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any, cast
+from collections.abc import Callable, Iterable
+from typing import cast
 
 # The models are made from configurations: diffusers must not look for anything on the network.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -56,7 +56,7 @@ def dit(configuration: Configuration) -> BuiltModel:
     return BuiltModel(module, {"x": _latents(configuration), **conditions})
 
 
-def _from_configuration(model_class: Any, configuration: Configuration) -> nn.Module:
+def _from_configuration(model_class: Callable[..., object], configuration: Configuration) -> nn.Module:
     """The model; diffusers' constructors are untyped, so the claim that it is a module is made here."""
     return cast("nn.Module", model_class(**configuration))
 

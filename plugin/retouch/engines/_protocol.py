@@ -1,0 +1,78 @@
+"""What a session asks of an inference engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+
+class Value(Protocol):
+    """A tensor where the engine wants it. Nobody changes a value's contents once it exists."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+
+    @property
+    def dtype(self) -> str:
+        """The numpy dtype's name."""
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the contents."""
+
+    @property
+    def digest(self) -> str:
+        """A digest of dtype, shape and contents."""
+
+    def numpy(self) -> NDArray[Any]:
+        """The contents as a read-only array, without a copy where the engine keeps them in host memory."""
+
+
+class Binding(Protocol):
+    """A program with its inputs in place, for repeated runs in which few inputs change. Belongs to one thread."""
+
+    def run(self, changed: Mapping[str, Value]) -> dict[str, Value]:
+        """The program's outputs, in fresh memory, after replacing the ``changed`` inputs; they stay replaced.
+
+        Inputs that the program does not have are passed over.
+        """
+
+
+class Program(Protocol):
+    """A graph ready to run. Several threads may run it at once."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the inputs that the graph has."""
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the outputs that a run computes."""
+
+    def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
+        """The outputs, in fresh memory. Inputs that the program does not have are passed over."""
+
+    def bind(self, inputs: Mapping[str, Value]) -> Binding:
+        """A binding with those inputs in place; the others must be among the first run's changes."""
+
+
+class Engine(Protocol):
+    """Opens the graphs of a bundle."""
+
+    @property
+    def name(self) -> str:
+        """The name under which a manifest keeps what was measured on this engine."""
+
+    @property
+    def threads(self) -> int:
+        """The number of host threads that a run uses."""
+
+    def value(self, array: NDArray[Any]) -> Value:
+        """The array as a value. The caller does not change the array any more: host engines share its memory."""
+
+    def open(self, graph: Path, outputs: Sequence[str] | None = None) -> Program:
+        """A program that computes only those outputs of a graph file; ``None`` means all of them."""

@@ -1,0 +1,7 @@
+"""ONNX Runtime as an engine. Implement nothing here."""
+
+from __future__ import annotations
+
+__all__ = ["OrtEngine"]
+
+from retouch.engines.ort._engine import OrtEngine

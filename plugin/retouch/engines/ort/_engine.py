@@ -1,0 +1,90 @@
+"""ONNX Runtime as an engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from retouch.engines.ort._program import OrtProgram
+from retouch.engines.ort._prune import prune_file
+from retouch.engines.ort._runtime import DEFAULT_PROVIDER, device_of, load_onnxruntime, require_providers
+from retouch.engines.ort._value import OrtTensor
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+Provider = str | tuple[str, dict[str, Any]]
+
+_FATAL_ONLY = 3
+"""Severity from which onnxruntime logs; what it warns of (initializers it folded away) is not the user's business."""
+
+
+class OrtEngine:
+    """An engine on ONNX Runtime's execution providers.
+
+    Every graph refers to the bundle's one weights file, which onnxruntime maps into memory: a weight that two graphs
+    use as it is stored is held once. A weight that a kernel packs into a layout of its own is held by each session.
+
+    Attributes:
+        providers: the execution providers, by preference.
+    """
+
+    def __init__(self, providers: Sequence[Provider] | None = None, threads: int | None = None) -> None:
+        """Keeps the options; onnxruntime is imported with the first graph.
+
+        Args:
+            providers: names, or pairs of name and options; ``None`` means the CPU.
+            threads: threads per run; ``None`` leaves the choice to onnxruntime.
+        """
+        self._options = tuple(providers or (DEFAULT_PROVIDER,))
+        self._threads = threads
+        self.providers: tuple[str, ...] = tuple(item if isinstance(item, str) else item[0] for item in self._options)
+
+    @property
+    def name(self) -> str:
+        """The name under which a manifest keeps what was measured on this engine."""
+        return f"onnxruntime.{self.providers[0].removesuffix('ExecutionProvider').lower()}"
+
+    @property
+    def threads(self) -> int:
+        """The number of host threads that a run uses."""
+        return self._threads or os.cpu_count() or 1
+
+    @property
+    def device(self) -> str:
+        """The device that holds the engine's values, as onnxruntime names it."""
+        return device_of(self.providers[0])
+
+    def value(self, array: NDArray[Any]) -> OrtTensor:
+        """The array as a value; on the host it shares the array's memory."""
+        return OrtTensor.from_numpy(array, self.device)
+
+    def open(self, graph: Path, outputs: Sequence[str] | None = None) -> OrtProgram:
+        """A program that computes only those outputs of a graph file; ``None`` means all of them.
+
+        Raises:
+            EngineMissingError: onnxruntime, or a provider that was asked for, is not there.
+        """
+        runtime = load_onnxruntime()
+        require_providers(self.providers, runtime.get_available_providers(), "in the installed onnxruntime")
+        model = str(graph) if outputs is None else prune_file(graph, outputs).SerializeToString()
+        options = self._session_options(runtime, graph.parent)
+        session = runtime.InferenceSession(model, options, providers=list(self._options))
+        # A provider whose libraries do not load is left out with no more than a warning.
+        require_providers(self.providers, session.get_providers(), "to load")
+        return OrtProgram(session, self.device)
+
+    def _session_options(self, runtime: ModuleType, folder: Path) -> onnxruntime.SessionOptions:
+        options = runtime.SessionOptions()
+        options.log_severity_level = _FATAL_ONLY
+        options.inter_op_num_threads = 1
+        if self._threads is not None:
+            options.intra_op_num_threads = self._threads
+        # A graph that was cut down is given as bytes, which do not say where the weights file lies.
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+        return options

@@ -1,0 +1,67 @@
+"""A graph in an ONNX Runtime session, and its inputs bound for repeated runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+from retouch.engines._protocol import Value
+from retouch.engines.ort._value import OrtTensor
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+
+class OrtProgram:
+    """A program backed by one ``onnxruntime.InferenceSession``."""
+
+    def __init__(self, session: onnxruntime.InferenceSession, device: str) -> None:
+        self._session = session
+        self._device = device
+        self.inputs: tuple[str, ...] = tuple(value.name for value in session.get_inputs())
+        self.outputs: tuple[str, ...] = tuple(value.name for value in session.get_outputs())
+
+    def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
+        """The outputs, in fresh memory. Inputs that the program does not have are passed over."""
+        return self.bind(inputs).run({})
+
+    def bind(self, inputs: Mapping[str, Value]) -> OrtBinding:
+        """A binding with those inputs in place."""
+        return OrtBinding(self._session, self._device, self.inputs, self.outputs, inputs)
+
+
+class OrtBinding:
+    """An ``IOBinding``: with hundreds of inputs, binding them anew costs as much as running hundreds of small nodes."""
+
+    def __init__(
+        self,
+        session: onnxruntime.InferenceSession,
+        device: str,
+        names: tuple[str, ...],
+        outputs: tuple[str, ...],
+        inputs: Mapping[str, Value],
+    ) -> None:
+        self._session = session
+        self._device = device
+        self._names = frozenset(names)
+        self._outputs = outputs
+        self._binding = session.io_binding()
+        self._bind(inputs)
+
+    def run(self, changed: Mapping[str, Value]) -> dict[str, Value]:
+        """The outputs, in fresh memory, after replacing the ``changed`` inputs."""
+        self._bind(changed)
+        for name in self._outputs:
+            self._binding.bind_output(name, self._device)
+        try:
+            self._session.run_with_iobinding(self._binding)
+            values = self._binding.get_outputs()
+        finally:
+            # The next run would otherwise write into the memory of the values returned here.
+            self._binding.clear_binding_outputs()
+        return {name: OrtTensor(value) for name, value in zip(self._outputs, values, strict=True)}
+
+    def _bind(self, inputs: Mapping[str, Value]) -> None:
+        for name, value in inputs.items():
+            if name in self._names:
+                self._binding.bind_ortvalue_input(name, cast("OrtTensor", value).ort_value)

@@ -1,0 +1,58 @@
+"""A graph with some of its outputs.
+
+ONNX Runtime computes a whole graph whatever outputs are asked for: ``RunOptions.only_execute_path_to_fetches``
+has an effect only in its training builds. Work that a caller does not want is therefore cut off before loading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import onnx
+
+from retouch.errors import BundleError
+
+
+def prune_file(file: Path, outputs: Sequence[str]) -> onnx.ModelProto:
+    """The model in that file with those outputs and what they need; external weights stay references."""
+    model = onnx.load(file, load_external_data=False)
+    present = {output.name for output in model.graph.output}
+    missing = [name for name in outputs if name not in present]
+    if missing:
+        raise BundleError(
+            f"Expected {file.name} to have the outputs {', '.join(missing)}, got {', '.join(sorted(present))}. "
+            "The bundle's manifest does not describe its graphs; export the model again."
+        )
+    model.graph.CopyFrom(prune_graph(model.graph, outputs))
+    return model
+
+
+def prune_graph(graph: onnx.GraphProto, outputs: Sequence[str]) -> onnx.GraphProto:
+    """The graph with those outputs, in that order, and only the nodes, inputs and initializers that they need."""
+    needed = set(outputs)
+    nodes: list[onnx.NodeProto] = []
+    for node in reversed(graph.node):
+        if not needed.isdisjoint(node.output):
+            nodes.append(node)
+            needed.update(_reads(node))
+    by_name = {output.name: output for output in graph.output}
+    return onnx.GraphProto(
+        name=graph.name,
+        node=reversed(nodes),
+        input=[value for value in graph.input if value.name in needed],
+        output=[by_name[name] for name in outputs],
+        initializer=[tensor for tensor in graph.initializer if tensor.name in needed],
+        sparse_initializer=[tensor for tensor in graph.sparse_initializer if tensor.values.name in needed],
+        value_info=[value for value in graph.value_info if value.name in needed],
+    )
+
+
+def _reads(node: onnx.NodeProto) -> Iterator[str]:
+    """The names a node reads, those that its subgraphs capture included (and, harmlessly, their inner names)."""
+    yield from node.input
+    for attribute in node.attribute:
+        for subgraph in (attribute.g, *attribute.graphs):
+            yield from (output.name for output in subgraph.output)
+            for inner in subgraph.node:
+                yield from _reads(inner)

@@ -1,0 +1,23 @@
+"""Sessions: base runs, and edit runs over what they kept. Implement nothing here."""
+
+from __future__ import annotations
+
+__all__ = [
+    # Running
+    "EditSession",
+    # What a base run and an edit give
+    "Run",
+    "Result",
+    # What an edit says about itself
+    "Report",
+    "Seconds",
+    # How GroupNorm sees an edit
+    "GROUP_NORM_MODES",
+    "GroupNormMode",
+]
+
+from retouch.session._mode import GROUP_NORM_MODES, GroupNormMode
+from retouch.session._report import Report, Seconds
+from retouch.session._result import Result
+from retouch.session._run import Run
+from retouch.session._session import EditSession

@@ -1,0 +1,76 @@
+"""Feeds, checked against what a model's inputs want."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from retouch.bundle import TensorSpec
+from retouch.errors import FeedError
+
+
+def checked_feeds(
+    inputs: Sequence[TensorSpec], feeds: Mapping[str, ArrayLike], *, partial: bool = False
+) -> dict[str, NDArray[Any]]:
+    """Copies of the feeds with the inputs' dtypes; nobody else holds their memory.
+
+    Args:
+        inputs: the model's inputs.
+        feeds: one array per input, by name.
+        partial: whether inputs may be left out.
+
+    Raises:
+        FeedError: an input is missing, a name is not an input's, or a shape or dtype does not fit.
+    """
+    _check_names([spec.name for spec in inputs], feeds, partial)
+    return {spec.name: _checked_feed(spec, feeds[spec.name]) for spec in inputs if spec.name in feeds}
+
+
+def _check_names(inputs: Sequence[str], feeds: Mapping[str, ArrayLike], partial: bool) -> None:
+    missing = [] if partial else [name for name in inputs if name not in feeds]
+    extra = [name for name in feeds if name not in inputs]
+    if missing or extra:
+        faults = [
+            f"{what} {', '.join(map(repr, names))}" for what, names in (("missing", missing), ("extra", extra)) if names
+        ]
+        raise FeedError(
+            f"Expected {'feeds among' if partial else 'exactly the feeds'} {', '.join(map(repr, inputs))}, "
+            f"got {', '.join(map(repr, feeds)) or 'none'}: {'; '.join(faults)}. Name feeds like the model's inputs."
+        )
+
+
+def _checked_feed(spec: TensorSpec, feed: ArrayLike) -> NDArray[Any]:
+    array = np.asarray(feed)
+    if array.shape != spec.shape:
+        raise FeedError(
+            f"Expected feed {spec.name!r} of shape {spec.shape}, got {array.shape}. "
+            "The bundle was exported for this shape: reshape the feed, or export the model again with other dims."
+        )
+    dtype = np.dtype(spec.dtype)
+    if array.dtype == dtype:
+        return np.array(array, order="C")
+    return _converted(spec, array, dtype)
+
+
+def _converted(spec: TensorSpec, array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The array in another integer or floating dtype, if every element keeps its value."""
+    if array.dtype.kind not in "iuf" or dtype.kind not in "iuf":
+        raise FeedError(
+            f"Expected feed {spec.name!r} of dtype {dtype}, got {array.dtype}, which does not convert to it by itself. "
+            "Convert the feed."
+        )
+    with np.errstate(all="ignore"):
+        converted = array.astype(dtype, order="C")
+        back = converted.astype(array.dtype)
+    changed = ~((back == array) | ((back != back) & (array != array)))
+    if changed.any():
+        example = array[changed].flat[0]
+        raise FeedError(
+            f"Expected feed {spec.name!r} of dtype {dtype}, got {array.dtype}, and {int(changed.sum())} of its "
+            f"{array.size} elements would change their value (the first is {example!r}). "
+            f"If that is meant, convert it yourself: feed.astype({str(dtype)!r})."
+        )
+    return converted

@@ -1,0 +1,34 @@
+"""Active rows inside tensors of any layout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retouch.bundle import OutputSpec
+from retouch.region import ActiveRows
+
+
+def active_part(output: OutputSpec, array: NDArray[Any], active: ActiveRows) -> NDArray[Any]:
+    """The entries of a model output that an edit may change: those at active rows, with the grid's axes first."""
+    if output.grid is None:
+        return array
+    coordinates = np.unravel_index(active.rows[output.grid], active.dims[output.grid])
+    part: NDArray[Any] = _grid_first(output, array)[coordinates]
+    return part
+
+
+def merged_output(output: OutputSpec, base: NDArray[Any], new: NDArray[Any], active: ActiveRows) -> NDArray[Any]:
+    """The new output at active rows, the base output bit for bit everywhere else."""
+    if output.grid is None:
+        return new
+    merged = base.copy()
+    coordinates = np.unravel_index(active.rows[output.grid], active.dims[output.grid])
+    _grid_first(output, merged)[coordinates] = _grid_first(output, new)[coordinates]
+    return merged
+
+
+def _grid_first(output: OutputSpec, array: NDArray[Any]) -> NDArray[Any]:
+    return np.moveaxis(array, output.axes, range(len(output.axes)))
