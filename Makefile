@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-fast lint bench clean
+.PHONY: test test-fast lint clean
 
 # torch comes first and pinned, so that the extras below are content with it and bring no CUDA build. The terrain model's
 # package comes without its dependencies: it asks for onnxruntime-gpu, which would overwrite onnxruntime.
@@ -17,12 +17,6 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps adaptive-terrain-diffusion==0.4.2
 	touch $@
 
-demo: $(STAMP)
-	$(BIN)/python -m retouch.validation.demo --out out/demo
-
-bench: $(STAMP)
-	$(BIN)/python -m retouch.validation.bench
-
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2
 
@@ -32,7 +26,7 @@ test-fast: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	rm -rf build/typed && $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --target build/typed .
+	mkdir -p build && rm -rf build/typed && $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --target build/typed .
 	cd build/typed && ../../$(BIN)/python -m mypy --config-file ../../pyproject.toml -p retouch
 
 clean:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,7 @@ def active_part(output: OutputSpec, array: NDArray[Any], active: ActiveRows) -> 
     """The entries of a model output that an edit may change: those at active rows, with the grid's axes first."""
     if output.grid is None:
         return array
-    coordinates = np.unravel_index(active.rows[output.grid], active.dims[output.grid])
-    part: NDArray[Any] = _grid_first(output, array)[coordinates]
+    part: NDArray[Any] = _grid_first(output, array)[_coordinates(output, output.grid, active)]
     return part
 
 
@@ -25,10 +25,16 @@ def merged_output(output: OutputSpec, base: NDArray[Any], new: NDArray[Any], act
     if output.grid is None:
         return new
     merged = base.copy()
-    coordinates = np.unravel_index(active.rows[output.grid], active.dims[output.grid])
+    coordinates = _coordinates(output, output.grid, active)
     _grid_first(output, merged)[coordinates] = _grid_first(output, new)[coordinates]
     return merged
 
 
 def _grid_first(output: OutputSpec, array: NDArray[Any]) -> NDArray[Any]:
     return np.moveaxis(array, output.axes, range(len(output.axes)))
+
+
+def _coordinates(output: OutputSpec, grid: str, active: ActiveRows) -> tuple[NDArray[np.intp], ...]:
+    """The active rows as indices along the output's axes: one axis holds all rows, or one axis each grid axis."""
+    dims = active.dims[grid] if len(output.axes) > 1 else (math.prod(active.dims[grid]),)
+    return np.unravel_index(active.rows[grid], dims)

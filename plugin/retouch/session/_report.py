@@ -6,13 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Path = Literal["edit", "dense"]
-Prepared = Literal["reused", "computed", "none"]
+from retouch.region import POLICIES, RegionPolicy
+from retouch.session._mode import GroupNormMode
+
+EditPath = Literal["edit", "dense"]
+Preparation = Literal["none", "reused", "computed"]
 
 
 @dataclass(frozen=True)
 class Seconds:
-    """Wall time of the parts of an edit, in seconds; ``total`` holds the others and the checks between them."""
+    """Wall time of an edit and of its parts.
+
+    Attributes:
+        total: from the call to the checked result.
+        index: active rows and index inputs.
+        prepare: inputs that depend only on the base run and the conditions.
+        run: the engine.
+    """
 
     total: float
     index: float
@@ -22,35 +32,56 @@ class Seconds:
 
 @dataclass(frozen=True)
 class Report:
-    """How an edit was computed.
+    """What an edit says about itself.
 
     Attributes:
-        path: ``edit`` for the edit graph, ``dense`` for the full model.
-        reason: why that path.
-        area: share of the positions in the region, before dilation.
-        active_rows: number of recomputed rows per grid.
-        flop_ratio: share of the full model's FLOPs.
-        group_norm: the GroupNorm mode.
-        states: number of cached tensors that were used, and their bytes.
-        prepared: whether the prepared values were ``reused``, ``computed``, or ``none`` exist.
+        path: ``edit`` for the edit graph, ``dense`` for a full run merged with the base output.
+        reason: why that path was taken.
+        active_rows: per grid id, the number of rows computed.
+        area: share of the editable positions inside the region, before dilation.
+        flop_ratio: share of a full run's FLOPs that the edit graph computes.
+        group_norm: how GroupNorm saw the edit.
+        policy: the region's policy.
+        states_used: number of kept states that were read.
+        states_bytes: their size.
+        prepared: whether prepared inputs were computed or reused; ``none`` if there are none.
+        seconds: wall time.
         engine: the engine's name.
-        seconds: where the time went.
+        threads: threads per run.
     """
 
-    path: Path
+    path: EditPath
     reason: str
-    area: float
     active_rows: Mapping[str, int]
+    area: float
     flop_ratio: float
-    group_norm: str
-    states: tuple[int, int]
-    prepared: Prepared
-    engine: str
+    group_norm: GroupNormMode
+    policy: RegionPolicy
+    states_used: int
+    states_bytes: int
+    prepared: Preparation
     seconds: Seconds
+    engine: str
+    threads: int
 
     def __str__(self) -> str:
         rows = ", ".join(f"{grid}: {count}" for grid, count in self.active_rows.items())
-        return (
-            f"{self.path} ({self.reason}) in {1e3 * self.seconds.total:.1f} ms on {self.engine}; area {self.area:.2%}, "
-            f"{self.flop_ratio:.2%} of the FLOPs; active rows {rows}; prepared values {self.prepared}"
-        )
+        lines = {
+            "path": f"{self.path} ({self.reason})",
+            "area": f"{self.area:.2%}, policy {policy_name(self.policy)}",
+            "active rows": rows,
+            "FLOPs": f"{self.flop_ratio:.1%} of a full run",
+            "GroupNorm": self.group_norm,
+            "states": f"{self.states_used}, {self.states_bytes / 2**20:.1f} MiB",
+            "prepared": self.prepared,
+            "time": f"{1e3 * self.seconds.total:.1f} ms (index {1e3 * self.seconds.index:.1f}, "
+            f"prepare {1e3 * self.seconds.prepare:.1f}, run {1e3 * self.seconds.run:.1f})",
+            "engine": f"{self.engine}, {self.threads} thread{'s' if self.threads > 1 else ''}",
+        }
+        return "\n".join(f"{label:<12} {text}" for label, text in lines.items())
+
+
+def policy_name(policy: RegionPolicy) -> str:
+    """The name of a policy, or what it does."""
+    named = next((name for name, other in POLICIES.items() if other == policy), None)
+    return named or f"dilation {policy.dilation}, grid {policy.grid_dilation}, dense up to {policy.dense_rows} rows"

@@ -1,9 +1,9 @@
-"""The result of an edit, and how it becomes the base of the next one."""
+"""What an edit gives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from numpy.typing import NDArray
@@ -17,18 +17,20 @@ class Result:
     """What an edit gives.
 
     Attributes:
-        outputs: the model's outputs, full size; inactive rows are the base run's, bit for bit.
-        report: how it was computed.
+        outputs: the model's outputs (read-only arrays); rows outside the active set are the base run's, bit for bit.
+        report: how they came about.
     """
 
-    outputs: Mapping[str, NDArray[Any]]
+    outputs: Mapping[str, NDArray[Any]] = field(repr=False)
     report: Report
-    _commit: Callable[[], Run]
+    _commit: Callable[[], Run] = field(repr=False)
 
     def commit(self) -> Run:
-        """A new run that keeps the edit's states: the base of a further edit.
+        """A new run that this edit becomes, for the next edit to be based on; the base run stays as it is.
 
-        The states are the base run's with the recomputed rows merged in; the base run stays as it is. Unless the edit
-        was made with ``record=True`` this computes it once more, with the recomputed rows as further outputs.
+        An edit made with ``record=True`` has the changed states at hand; any other is computed once more.
+
+        Raises:
+            RunError: the base run has been dropped since.
         """
         return self._commit()

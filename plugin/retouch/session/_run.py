@@ -1,26 +1,69 @@
-"""A base run: its id, its outputs and its feeds."""
+"""A run that edits can be based on."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
 
+from retouch.engines import Value
+from retouch.states import StateStore
+
+FEEDS = "feeds"
+OUTPUTS = "outputs"
+STATES = "states"
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A base run whose states a session's store keeps under ``id``.
+    """A run whose states are kept under its id. It is a handle: dropping the run, not this object, frees the states.
 
     Attributes:
-        id: the run id.
-        bundle: fingerprint of the bundle.
-        feeds: the inputs, as the model got them.
-        outputs: the model's outputs.
+        id: the run's id.
+        bundle_fingerprint: the fingerprint of the bundle that it was made with.
+        feeds: what was fed (read-only arrays).
+        outputs: the model's outputs (read-only arrays).
     """
 
     id: str
-    bundle: str
-    feeds: Mapping[str, NDArray[Any]]
-    outputs: Mapping[str, NDArray[Any]]
+    bundle_fingerprint: str
+    feeds: Mapping[str, NDArray[Any]] = field(repr=False)
+    outputs: Mapping[str, NDArray[Any]] = field(repr=False)
+    _store: StateStore = field(repr=False)
+
+    @property
+    def states(self) -> Mapping[str, Value]:
+        """The kept values, by cacheable id."""
+        return self._store.get(self.id, self.bundle_fingerprint, STATES)
+
+    @property
+    def bytes(self) -> int:
+        """The size of the states."""
+        return sum(value.nbytes for value in self.states.values())
+
+    def close(self) -> None:
+        """Drop the run; edits can no longer be based on it. Dropping it twice does nothing."""
+        self._store.drop(self.id)
+
+
+def keep_run(
+    store: StateStore,
+    bundle: str,
+    feeds: Mapping[str, Value],
+    outputs: Mapping[str, Value],
+    states: Mapping[str, Value] | None,
+) -> Run:
+    """The run with those values, kept under a new id; without states no edit can be based on it."""
+    parts = {FEEDS: feeds, OUTPUTS: outputs} | ({} if states is None else {STATES: states})
+    run_id = f"run-{secrets.token_hex(6)}"
+    store.put(run_id, bundle, parts)
+    return Run(run_id, bundle, arrays(feeds), arrays(outputs), store)
+
+
+def arrays(values: Mapping[str, Value]) -> Mapping[str, NDArray[Any]]:
+    """The values as read-only arrays."""
+    return MappingProxyType({name: value.numpy() for name, value in values.items()})

@@ -1,0 +1,77 @@
+"""What a region means for a bundle: active rows, their cost, and the index inputs of an edit graph."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retouch.bundle import EditGraphSpec, Manifest
+from retouch.engines import Engine, Value
+from retouch.errors import RegionError
+from retouch.region import ActiveRows, Region, RegionPolicy, index_inputs
+from retouch.session._lru import Lru
+
+_KEPT_REGIONS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveRegion:
+    """A region on the grids of a bundle.
+
+    Attributes:
+        region: the region.
+        active: its active rows.
+        flop_ratio: the share of a full run's FLOPs that an edit of it computes.
+    """
+
+    region: Region
+    active: ActiveRows
+    flop_ratio: float
+
+
+class Regions:
+    """The regions used last, and the index inputs they make: the same mask is edited again and again."""
+
+    def __init__(self, engine: Engine, manifest: Manifest) -> None:
+        self._engine = engine
+        self._manifest = manifest
+        self._regions: Lru[str, ActiveRegion] = Lru(_KEPT_REGIONS)
+        self._inputs: Lru[tuple[str, str], Mapping[str, Value]] = Lru(_KEPT_REGIONS)
+
+    def active(self, region: Region) -> ActiveRegion:
+        """The region on the bundle's grids."""
+        return self._regions.get(_digest(region), lambda: self._compute(region))
+
+    def inputs(self, region: ActiveRegion, key: str, spec: EditGraphSpec) -> Mapping[str, Value]:
+        """The index inputs of an edit graph, which the manifest has under that key."""
+        return self._inputs.get((region.active.fingerprint, key), lambda: self._index(region.active, spec))
+
+    def _compute(self, region: Region) -> ActiveRegion:
+        manifest = self._manifest
+        active = region.active(manifest.grids, manifest.grid(manifest.editable.grid))
+        return ActiveRegion(region, active, manifest.flop_ratio(active.counts()))
+
+    def _index(self, active: ActiveRows, spec: EditGraphSpec) -> dict[str, Value]:
+        neighbourhoods = [item for item in self._manifest.neighbourhoods if item.id in spec.neighbourhoods]
+        grids = [grid for grid in self._manifest.grids if grid.id in spec.grids]
+        arrays = index_inputs(active, neighbourhoods, grids)
+        return {name: self._engine.value(array) for name, array in arrays.items()}
+
+
+def as_region(region: Region | NDArray[np.bool_], policy: str | RegionPolicy | None) -> Region:
+    """The region, or the region of a mask; a policy that is given replaces the region's own."""
+    if isinstance(region, Region):
+        return region if policy is None else Region.from_mask(region.mask, policy)
+    if not isinstance(region, np.ndarray):
+        raise RegionError(f"Expected a Region or a boolean numpy array, got {type(region).__name__}.")
+    return Region.from_mask(region) if policy is None else Region.from_mask(region, policy)
+
+
+def _digest(region: Region) -> str:
+    digest = hashlib.blake2b(f"{region.policy}{region.mask.shape}".encode(), digest_size=16)
+    digest.update(np.packbits(region.mask).data)
+    return digest.hexdigest()

@@ -1,0 +1,35 @@
+"""What an open session holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from retouch.bundle import Bundle, Manifest
+from retouch.engines import Engine
+from retouch.session._bindings import Bindings
+from retouch.session._programs import Programs
+from retouch.session._regions import Regions
+from retouch.states import StateStore
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """What an open session holds; closing a session is letting go of it."""
+
+    bundle: Bundle
+    engine: Engine
+    store: StateStore
+    programs: Programs
+    regions: Regions
+    bindings: Bindings
+
+    @classmethod
+    def start(cls, bundle: Bundle, engine: Engine, store: StateStore) -> Runtime:
+        """A runtime that has not opened any graph yet."""
+        regions = Regions(engine, bundle.manifest)
+        return cls(bundle, engine, store, Programs(engine, bundle), regions, Bindings(store.holds))
+
+    @property
+    def manifest(self) -> Manifest:
+        """The bundle's manifest."""
+        return self.bundle.manifest
