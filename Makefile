@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: test test-fast lint clean
+.PHONY: demo test test-fast lint clean
 
 # torch comes first and pinned, so that the extras below are content with it and bring no CUDA build. The terrain model's
 # package comes without its dependencies: it asks for onnxruntime-gpu, which would overwrite onnxruntime.
@@ -16,6 +16,9 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[cpu,demo,models,dev]"
 	$(BIN)/python -m pip install --quiet --no-deps adaptive-terrain-diffusion==0.4.2
 	touch $@
+
+demo: $(STAMP)
+	$(BIN)/python -m retouch.validation.demo --out out/demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from retouch.bundle import TensorSpec
+from retouch.engines import Engine, Value
 from retouch.errors import FeedError
 
 
@@ -74,3 +75,16 @@ def _converted(spec: TensorSpec, array: NDArray[Any], dtype: np.dtype[Any]) -> N
             f"If that is meant, convert it yourself: feed.astype({str(dtype)!r})."
         )
     return converted
+
+
+def merged_feeds(kept: Mapping[str, Value], changed: Mapping[str, NDArray[Any]], engine: Engine) -> dict[str, Value]:
+    """A run's feeds with some of them changed; a feed with the same bits stays the very value that the run has."""
+    merged = dict(kept)
+    for name, array in changed.items():
+        if not _same_bits(array, kept[name].numpy()):
+            merged[name] = engine.value(array)
+    return merged
+
+
+def _same_bits(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    return np.array_equal(one.reshape(-1).view(np.uint8), other.reshape(-1).view(np.uint8))

@@ -67,3 +67,9 @@ def keep_run(
 def arrays(values: Mapping[str, Value]) -> Mapping[str, NDArray[Any]]:
     """The values as read-only arrays."""
     return MappingProxyType({name: value.numpy() for name, value in values.items()})
+
+
+def states_of(values: Mapping[str, Value]) -> dict[str, Value]:
+    """The states among a recording base run's outputs."""
+    prefix = "cacheable."
+    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["OrtEngine"]
+__all__ = ["OrtEngine", "Provider"]
 
-from retouch.engines.ort._engine import OrtEngine
+from retouch.engines.ort._engine import OrtEngine, Provider

@@ -1,0 +1,68 @@
+"""The dense fallback: a full run, merged with the base run so that it means what an edit run means."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import numpy as np
+
+from retouch.bundle import CacheableSpec
+from retouch.engines import Value
+from retouch.region import ActiveRows
+from retouch.session._edit import Edit, Outcome
+from retouch.session._grid_rows import merged_output
+from retouch.session._run import OUTPUTS
+from retouch.session._runtime import Runtime
+
+
+def dense_reason(runtime: Runtime, edit: Edit, *, fallback: bool) -> tuple[bool, str]:
+    """Whether the edit is to take the dense fallback, and why or why not."""
+    measured = runtime.manifest.break_even.get(runtime.engine.name)
+    ratio = edit.region.flop_ratio
+    if not fallback:
+        return False, "the dense fallback is switched off"
+    if measured is None:
+        return False, f"no break-even has been measured on {runtime.engine.name}"
+    if ratio < measured.flop_ratio:
+        return False, f"{ratio:.3f} of the FLOPs, below the break-even of {measured.flop_ratio:.3f}"
+    return True, f"{ratio:.3f} of the FLOPs, from the break-even of {measured.flop_ratio:.3f} on a full run is faster"
+
+
+def run_dense(runtime: Runtime, edit: Edit, *, record: bool) -> Outcome:
+    """What a full run computes at the active rows; with ``record``, the updates of the cacheables too."""
+    base = runtime.store.get(edit.run, runtime.bundle.fingerprint, OUTPUTS)
+    start = time.perf_counter()
+    values = runtime.programs.base(record=record).run(edit.feeds)
+    return Outcome(
+        outputs=_merged(runtime, base, values, edit.region.active),
+        updates=_updates(runtime, values, edit.region.active) if record else None,
+        read=tuple(base.values()),
+        prepared="none",
+        index_seconds=0.0,
+        prepare_seconds=0.0,
+        run_seconds=time.perf_counter() - start,
+    )
+
+
+def _merged(
+    runtime: Runtime, base: Mapping[str, Value], values: Mapping[str, Value], active: ActiveRows
+) -> dict[str, Value]:
+    merged = {}
+    for output in runtime.manifest.outputs:
+        name = output.tensor.name
+        array = merged_output(output, base[name].numpy(), values[name].numpy(), active)
+        merged[name] = runtime.engine.value(array)
+    return merged
+
+
+def _updates(runtime: Runtime, values: Mapping[str, Value], active: ActiveRows) -> dict[str, Value]:
+    return {
+        spec.id: _update(runtime, spec, values[f"cacheable.{spec.id}"], active) for spec in runtime.manifest.cacheables
+    }
+
+
+def _update(runtime: Runtime, spec: CacheableSpec, full: Value, active: ActiveRows) -> Value:
+    if spec.grid is None or spec.row_axis is None:
+        return full
+    return runtime.engine.value(np.take(full.numpy(), active.rows[spec.grid], axis=spec.row_axis))

@@ -1,0 +1,66 @@
+"""One edit from the choice of its path to its checked result."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+from retouch.session._commit import commit_edit
+from retouch.session._dense import dense_reason, run_dense
+from retouch.session._edit import Edit, Outcome, run_edit
+from retouch.session._finite import check_finite
+from retouch.session._grid_rows import active_part
+from retouch.session._report import Report, Seconds
+from retouch.session._result import Result
+from retouch.session._run import Run, arrays
+from retouch.session._runtime import Runtime
+
+
+def execute(runtime: Runtime, edit: Edit, start: float, *, fallback: bool, record: bool) -> Result:
+    """The result of an edit that began at that time, on the path that is faster."""
+    indexed = time.perf_counter() - start
+    dense, reason = dense_reason(runtime, edit, fallback=fallback)
+    outcome = _run(runtime, edit, dense=dense, record=record)
+    _check(runtime, edit, outcome)
+    seconds = Seconds(
+        total=time.perf_counter() - start,
+        index=indexed + outcome.index_seconds,
+        prepare=outcome.prepare_seconds,
+        run=outcome.run_seconds,
+    )
+    report = _report(runtime, edit, outcome, dense=dense, reason=reason, seconds=seconds)
+    return Result(arrays(outcome.outputs), report, partial(_commit, runtime, edit, outcome, dense))
+
+
+def _run(runtime: Runtime, edit: Edit, *, dense: bool, record: bool) -> Outcome:
+    return run_dense(runtime, edit, record=record) if dense else run_edit(runtime, edit, record=record)
+
+
+def _commit(runtime: Runtime, edit: Edit, outcome: Outcome, dense: bool) -> Run:
+    recorded = outcome if outcome.updates is not None else _run(runtime, edit, dense=dense, record=True)
+    return commit_edit(runtime, edit, recorded)
+
+
+def _check(runtime: Runtime, edit: Edit, outcome: Outcome) -> None:
+    """Look for NaN and infinity where the edit computed; the base run was checked everywhere."""
+    for output in runtime.manifest.outputs:
+        name = output.tensor.name
+        check_finite(name, active_part(output, outcome.outputs[name].numpy(), edit.region.active))
+
+
+def _report(runtime: Runtime, edit: Edit, outcome: Outcome, *, dense: bool, reason: str, seconds: Seconds) -> Report:
+    return Report(
+        path="dense" if dense else "edit",
+        reason=reason,
+        active_rows=edit.region.active.counts(),
+        area=edit.region.region.area,
+        flop_ratio=edit.region.flop_ratio,
+        group_norm=edit.group_norm,
+        policy=edit.region.region.policy,
+        states_used=len(outcome.read),
+        states_bytes=sum(value.nbytes for value in outcome.read),
+        prepared=outcome.prepared,
+        seconds=seconds,
+        engine=runtime.engine.name,
+        threads=runtime.engine.threads,
+    )
