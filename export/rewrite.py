@@ -19,6 +19,7 @@ from retouch.export.ops import functions
 from retouch.export.ops._domain import DOMAIN, VERSION
 from retouch.export.peepholes import apply_peepholes
 from retouch.export.rules import rule_for
+from retouch.export.rules.group_norm import emit_whole
 
 __all__ = ["EditModels", "rewrite"]
 
@@ -87,6 +88,9 @@ def _emit(graph: ir.Graph, analysis: Analysis, builder: EditGraph) -> None:
 
 
 def _emit_whole(node: ir.Node, builder: EditGraph) -> None:
+    if node.domain == DOMAIN:
+        emit_whole(node, builder)
+        return
     made = builder.clone(node, [builder.whole(value) for value in node.inputs])
     for value, emitted in zip(node.outputs, made, strict=True):
         builder.set_whole(value, emitted)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from retouch.export.analysis import Facts
     from retouch.export.emit import EditGraph
 
-__all__ = ["GroupNorm"]
+__all__ = ["GroupNorm", "emit_whole"]
 
 
 @rule("GroupNorm", domain=RETOUCH_DOMAIN)
@@ -67,6 +67,19 @@ def _per_channel(
     value = graph.op("Expand", [value, graph.ints([batch, groups, channels // groups])])
     value = graph.op("Reshape", [value, graph.ints([channels] if batch == 1 else [batch, channels])])
     return value if dtype == ir.DataType.FLOAT else graph.op("Cast", [value], {"to": int(dtype)})
+
+
+def emit_whole(node: ir.Node, graph: EditGraph) -> None:
+    """The norm in its base shape, of a value that carries no rows."""
+    source = node.inputs[0]
+    assert source is not None
+    shape, groups = shape_of(source), int(attribute(node, "num_groups"))
+    dtype = dtype_of(source).numpy()
+    ones, zeros = (graph.constant(np.full(groups, value, dtype)) for value in (1, 0))
+    grouped = graph.op("Reshape", [graph.whole(source), graph.ints([shape[0], groups, -1])])
+    epsilon = {"epsilon": float(attribute(node, "epsilon", 1e-5))}
+    normed = graph.op("InstanceNormalization", [grouped, ones, zeros], epsilon)
+    graph.set_whole(node.outputs[0], graph.op("Reshape", [normed, graph.ints(shape)]))
 
 
 class _Correction:

@@ -120,7 +120,8 @@ class _Twin:
         assert value is not None
         groups, epsilon = int(attribute(node, "num_groups")), float(attribute(node, "epsilon"))
         old = self._moments(self.old[value], value, groups)
-        new = self._moments(self.new[value], value, groups) if self.corrected_moments else old
+        frozen = not self.corrected_moments and self.analysis.facts.rows(output) is not None
+        new = old if frozen else self._moments(self.new[value], value, groups)
         self.old[output] = self._normalised(self.old[value], value, old, groups, epsilon)
         self.new[output] = self._normalised(self.new[value], value, new, groups, epsilon)
 
