@@ -54,7 +54,7 @@ class Builder:
         return name
 
     def noise(self, *shape: int) -> str:
-        return self.weight(0.4 * self.generator.standard_normal(shape).astype(np.float32))
+        return self.weight(0.17 * self.generator.standard_normal(shape).astype(np.float32))
 
     def ints(self, *values: int) -> str:
         return self.weight(np.array(values, dtype=np.int64))
@@ -93,7 +93,9 @@ class Builder:
     def attention(self, x: str, size: int) -> str:
         keys = self.node("Reshape", x, self.ints(1, 4, size * size))
         queries = self.node("Transpose", keys, perm=[0, 2, 1])
-        scores = self.node("Softmax", self.node("MatMul", queries, keys), axis=-1)
+        # Scaled as usual: logits of a hundred would turn rounding into visible differences.
+        logits = self.node("Mul", self.node("MatMul", queries, keys), self.weight(np.array(0.5, dtype=np.float32)))
+        scores = self.node("Softmax", logits, axis=-1)
         mixed = self.node("Transpose", self.node("MatMul", scores, queries), perm=[0, 2, 1])
         return self.node("Reshape", mixed, self.ints(1, 4, size, size))
 
@@ -111,7 +113,8 @@ class Builder:
         return self.node("Mul", x, self.node("Sigmoid", self.node("GlobalAveragePool", x)))
 
     def running_sum(self, x: str, size: int) -> str:
-        return self.node("Tanh", self.node("CumSum", x, self.weight(np.array(3, dtype=np.int64))))
+        total = self.node("CumSum", x, self.weight(np.array(3, dtype=np.int64)))
+        return self.node("Mul", total, self.weight(np.array(1 / 16, dtype=np.float32)))
 
     def row_softmax(self, x: str, size: int) -> str:
         return self.node("Softmax", x, axis=3)
@@ -134,7 +137,9 @@ class Builder:
         return onnx.shape_inference.infer_shapes(model, strict_mode=True)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(steps=st.lists(st.sampled_from(STEPS), min_size=2, max_size=8))
 def test_random_graph(tmp_path: Path, steps: list[str]) -> None:
     builder = Builder()
