@@ -9,6 +9,7 @@ from retouch.engines import Value
 from retouch.region import ActiveRows
 from retouch.session._edit import Edit, Outcome
 from retouch.session._grid_rows import merged_output
+from retouch.session._mode import edit_spec, read_ids
 from retouch.session._run import FEEDS, STATES, Run, keep_run
 from retouch.session._runtime import Runtime
 
@@ -20,9 +21,13 @@ def commit_edit(runtime: Runtime, edit: Edit, outcome: Outcome) -> Run:
     """
     assert outcome.updates is not None, "only a recorded edit can be committed"
     base = runtime.store.get(edit.run, runtime.bundle.fingerprint, STATES)
-    states = dict(base)
+    # What this edit neither recomputed nor read says nothing about it: left in, a later edit would take it for current.
+    read = read_ids(edit_spec(runtime.manifest, edit.group_norm)[1])
+    states = {item: value for item, value in base.items() if item in read}
     for item, update in outcome.updates.items():
-        states[item] = _merged(runtime, runtime.manifest.cacheable(item), base[item], update, edit.region.active)
+        if item in base:
+            spec = runtime.manifest.cacheable(item)
+            states[item] = _merged(runtime, spec, base[item], update, edit.region.active)
     return keep_run(runtime.store, runtime.bundle.fingerprint, _seen_feeds(runtime, edit), outcome.outputs, states)
 
 

@@ -33,7 +33,7 @@ def run_dense(runtime: Runtime, edit: Edit, *, record: bool) -> Outcome:
     """What a full run computes at the active rows; with ``record``, the updates of the cacheables too."""
     base = runtime.store.get(edit.run, runtime.bundle.fingerprint, OUTPUTS)
     start = time.perf_counter()
-    values = runtime.programs.base(record=record).run(edit.feeds)
+    values = runtime.programs.base(runtime.kept if record else ()).run(edit.feeds)
     return Outcome(
         outputs=_merged(runtime, base, values, edit.region.active),
         updates=_updates(runtime, values, edit.region.active) if record else None,
@@ -58,7 +58,8 @@ def _merged(
 
 def _updates(runtime: Runtime, values: Mapping[str, Value], active: ActiveRows) -> dict[str, Value]:
     return {
-        spec.id: _update(runtime, spec, values[f"cacheable.{spec.id}"], active) for spec in runtime.manifest.cacheables
+        item: _update(runtime, runtime.manifest.cacheable(item), values[f"cacheable.{item}"], active)
+        for item in runtime.kept
     }
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from retouch.bundle import EditGraphSpec
 from retouch.engines import Value
+from retouch.errors import RunError
 from retouch.session._bindings import BindingKey
-from retouch.session._mode import GroupNormMode, edit_spec
+from retouch.session._mode import GroupNormMode, edit_spec, read_ids
 from retouch.session._regions import ActiveRegion
 from retouch.session._report import Preparation
 from retouch.session._run import STATES
@@ -66,6 +67,7 @@ def run_edit(runtime: Runtime, edit: Edit, *, record: bool) -> Outcome:
     """What the edit graph computes; with ``record``, the updates of the cacheables too."""
     key, spec = edit_spec(runtime.manifest, edit.group_norm)
     states = runtime.store.get(edit.run, runtime.bundle.fingerprint, STATES)
+    _check_kept(edit, spec, states)
     cached = _named("cached.", spec.cached, states)
     start = time.perf_counter()
     indices = runtime.regions.inputs(edit.region, key, spec)
@@ -108,6 +110,16 @@ def _keep(runtime: Runtime, run: str, part: str, values: Mapping[str, Value]) ->
     older = [name for name in store.parts(run, bundle) if name.startswith(_PREPARED)]
     for name in older[:-_KEPT_PREPARATIONS]:
         store.drop_part(run, name)
+
+
+def _check_kept(edit: Edit, spec: EditGraphSpec, states: Mapping[str, Value]) -> None:
+    missing = read_ids(spec) - states.keys()
+    if missing:
+        raise RunError(
+            f"Expected run {edit.run!r} to keep all that an edit with group_norm={edit.group_norm!r} reads, but it "
+            f"lacks {len(missing)} states: it was made, or committed, for another mode. "
+            f"Make the base run, and the edits that are committed, with group_norm={edit.group_norm!r}."
+        )
 
 
 def _named(prefix: str, ids: Iterable[str], states: Mapping[str, Value]) -> dict[str, Value]:

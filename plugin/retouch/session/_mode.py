@@ -25,3 +25,15 @@ def edit_spec(manifest: Manifest, mode: GroupNormMode) -> tuple[str, EditGraphSp
     """The key and the edit graph that serve a mode; a model without GroupNorm has one graph for both modes."""
     key = mode if mode in manifest.edits else "cached"
     return key, manifest.edits[key]
+
+
+def read_ids(spec: EditGraphSpec) -> frozenset[str]:
+    """The cacheables that an edit graph and what is prepared for it read."""
+    return frozenset((*spec.cached, *spec.prep_cached))
+
+
+def kept_ids(manifest: Manifest, mode: GroupNormMode) -> tuple[str, ...]:
+    """The cacheables that base runs keep for edits in that mode; ``corrected`` edits read more, so it serves both."""
+    modes: tuple[GroupNormMode, ...] = ("cached",) if mode == "cached" else GROUP_NORM_MODES
+    read = frozenset[str]().union(*(read_ids(edit_spec(manifest, one)[1]) for one in modes))
+    return tuple(spec.id for spec in manifest.cacheables if spec.id in read)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from retouch.bundle import Bundle, Manifest
 from retouch.engines import Engine
 from retouch.session._bindings import Bindings
+from retouch.session._mode import GroupNormMode, kept_ids
 from retouch.session._programs import Programs
 from retouch.session._regions import Regions
 from retouch.states import StateStore
@@ -22,12 +23,20 @@ class Runtime:
     programs: Programs
     regions: Regions
     bindings: Bindings
+    kept: tuple[str, ...]
 
     @classmethod
-    def start(cls, bundle: Bundle, engine: Engine, store: StateStore) -> Runtime:
-        """A runtime that has not opened any graph yet."""
-        regions = Regions(engine, bundle.manifest)
-        return cls(bundle, engine, store, Programs(engine, bundle), regions, Bindings(store.holds))
+    def start(cls, bundle: Bundle, engine: Engine, store: StateStore, mode: GroupNormMode) -> Runtime:
+        """A runtime that has not opened any graph yet, and keeps what edits in that mode read."""
+        return cls(
+            bundle,
+            engine,
+            store,
+            programs=Programs(engine, bundle),
+            regions=Regions(engine, bundle.manifest),
+            bindings=Bindings(store.holds),
+            kept=kept_ids(bundle.manifest, mode),
+        )
 
     @property
     def manifest(self) -> Manifest:

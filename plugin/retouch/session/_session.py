@@ -54,7 +54,8 @@ class EditSession:
             bundle: the bundle, or its directory.
             providers: ONNX Runtime execution providers by preference; ``None`` means the CPU.
             threads: threads per run; ``None`` leaves the choice to the engine.
-            group_norm: how GroupNorm sees edits, unless an edit says otherwise.
+            group_norm: how GroupNorm sees edits, unless an edit says otherwise. Base runs keep what it needs:
+                ``cached`` keeps less, ``corrected`` serves both.
             store: where runs are kept; ``None`` means in memory, until the session closes.
         """
         self._bundle = bundle
@@ -105,7 +106,7 @@ class EditSession:
         values = {
             name: runtime.engine.value(array) for name, array in checked_feeds(runtime.manifest.inputs, feeds).items()
         }
-        results = runtime.programs.base(record=record).run(values)
+        results = runtime.programs.base(runtime.kept if record else ()).run(values)
         outputs = {output.tensor.name: results[output.tensor.name] for output in runtime.manifest.outputs}
         for name, value in outputs.items():
             check_finite(name, value.numpy())
@@ -177,7 +178,8 @@ class EditSession:
     def _start(self) -> Runtime:
         bundle = self._bundle if isinstance(self._bundle, Bundle) else Bundle.open(self._bundle)
         engine = OrtEngine(self._providers, self._threads)
-        return Runtime.start(bundle, engine, StateStore() if self._store is None else self._store)
+        store = StateStore() if self._store is None else self._store
+        return Runtime.start(bundle, engine, store, self._group_norm)
 
     @staticmethod
     def _id_of(run: Run | str, runtime: Runtime) -> str:
