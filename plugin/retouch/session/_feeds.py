@@ -66,7 +66,8 @@ def _converted(spec: TensorSpec, array: NDArray[Any], dtype: np.dtype[Any]) -> N
     with np.errstate(all="ignore"):
         converted = array.astype(dtype, order="C")
         back = converted.astype(array.dtype)
-    changed = ~((back == array) | ((back != back) & (array != array)))
+    kept = (back == array) & ((converted < 0) == (array < 0))  # the largest unsigned numbers wrap there and back
+    changed = ~(kept | ((back != back) & (array != array)))
     if changed.any():
         example = array[changed].flat[0]
         raise FeedError(
