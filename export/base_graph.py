@@ -11,7 +11,7 @@ import onnx_ir as ir
 from retouch.export.analysis import Facts
 from retouch.export.emit import Cacheable
 from retouch.export.layout import GRID
-from retouch.export.model_shapes import dtype_of, shape_of
+from retouch.export.model_shapes import constant_value, dtype_of, shape_of
 
 __all__ = ["add_cacheables"]
 
@@ -53,10 +53,7 @@ class _Appender:
 
     def constant(self, array: np.ndarray) -> ir.Value:
         self.count += 1
-        tensor = ir.Tensor(array, name=f"cacheable_constant_{self.count}")
-        value = ir.Value(
-            name=tensor.name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape), const_value=tensor
-        )
+        value = constant_value(f"cacheable_constant_{self.count}", array)
         self.graph.register_initializer(value)
         return value
 

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import common as passes
 
-from retouch.export.model_shapes import attribute, constant, dtype_of, shape_of
+from retouch.export.model_shapes import attribute, constant, constant_value, dtype_of, shape_of
 from retouch.export.rules._rule import RETOUCH_DOMAIN
 
 __all__ = ["canonicalise"]
@@ -140,9 +140,6 @@ class _Norm:
 
     def _constant(self, array: np.ndarray) -> ir.Value:
         self.count += 1
-        tensor = ir.Tensor(array, name=f"{self.node.name}_constant_{self.count}")
-        value = ir.Value(
-            name=tensor.name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor
-        )
+        value = constant_value(f"{self.node.name}_constant_{self.count}", array)
         self.graph.register_initializer(value)
         return value

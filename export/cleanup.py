@@ -39,6 +39,8 @@ def clean_up(model: ir.Model, fix: Mapping[str, int]) -> list[str]:
     _forget_shapes(model.graph)
     onnxscript.optimizer.optimize(model)
     RewritePass([fuse_pad_into_conv_rule, normalize_pad_format_conv_rule])(model)
+    # Exporters leave stack traces there, with the paths of the machine they ran on.
+    passes.ClearMetadataAndDocStringPass()(model)
     passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
     passes.RemoveUnusedNodesPass()(model)
     passes.ShapeInferencePass(data_prop=True)(model)

@@ -10,9 +10,10 @@ import numpy as np
 import onnx_ir as ir
 
 from retouch.bundle import CacheableSpec, NeighbourhoodSpec
+from retouch.errors import ExportError
 from retouch.export.analysis import Facts
 from retouch.export.lattice import Grid, Rows
-from retouch.export.layout import GRID, Layout, default_layout, fused_shape, without_units
+from retouch.export.layout import GRID, Layout, default_layout, fused_shape, store_order, without_units
 from retouch.export.model_shapes import constant, dtype_of, element_count, shape_of
 from retouch.export.node_builder import BindingTime, NodeBuilder
 from retouch.export.rules._rule import RETOUCH_DOMAIN
@@ -132,7 +133,7 @@ class EditGraph(NodeBuilder):
     def merged(self, value: ir.Value, layout: Layout) -> ir.Value:
         """A row-carrying value with all its rows, in a layout: the recomputed ones put into the cached ones."""
         if (value, layout) not in self._merged:
-            stored = _store_order(layout)
+            stored = store_order(layout)
             tensor = self._merge_rows(value, stored)
             self._merged[value, layout] = self.fit(tensor, stored, layout)
         return self._merged[value, layout]
@@ -199,7 +200,7 @@ class EditGraph(NodeBuilder):
 
     def neighbours(self, spec: NeighbourhoodSpec) -> ir.Value:
         """The index input [M, T] of a neighbourhood."""
-        self.neighbourhoods.setdefault(spec.id, spec)
+        self._register(spec)
         taps = math.prod(len(axis[0]) for axis in spec.sources)
         return self.input(f"neighbours.{spec.id}", ir.DataType.INT64, [f"M_{spec.target}", taps], BindingTime.EDIT)
 
@@ -208,9 +209,16 @@ class EditGraph(NodeBuilder):
         taps = math.prod(len(axis[0]) for axis in spec.sources)
         return self.input(f"weights.{spec.id}", ir.DataType.FLOAT, [f"M_{spec.target}", taps], BindingTime.EDIT)
 
+    def _register(self, spec: NeighbourhoodSpec) -> None:
+        if self.neighbourhoods.setdefault(spec.id, spec) != spec:
+            raise ExportError(
+                f"Two different neighbourhoods are both named {spec.id!r}, so one would read the other's rows. "
+                "The rule that names them must put all that tells them apart into the name."
+            )
+
     def halo(self, spec: NeighbourhoodSpec) -> ir.Value:
         """The input [H] that lists the inactive source rows a neighbourhood reads."""
-        self.neighbourhoods.setdefault(spec.id, spec)
+        self._register(spec)
         return self.input(f"halo.{spec.id}", ir.DataType.INT64, [f"H_{spec.id}"], BindingTime.EDIT)
 
     # Operands without rows ----------------------------------------------------------------------------------
@@ -287,10 +295,3 @@ class EditGraph(NodeBuilder):
     def rows_layout(self, value: ir.Value) -> Layout:
         """The layout a row-carrying value was emitted in, without its axes of size one."""
         return without_units(self._rows[value].layout, shape_of(value))
-
-
-def _store_order(layout: Layout) -> Layout:
-    """A layout in which every row is contiguous: the row axis is moved before a last axis it stands behind."""
-    if layout[-1] != GRID or len(layout) == 1:
-        return layout
-    return (*layout[:-2], GRID, layout[-2])

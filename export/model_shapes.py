@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-__all__ = ["attribute", "constant", "dtype_of", "element_count", "normal_axis", "shape_of"]
+__all__ = ["attribute", "constant", "constant_value", "dtype_of", "element_count", "normal_axis", "shape_of"]
 
 
 def shape_of(value: ir.Value | None) -> tuple[int, ...]:
@@ -48,3 +48,9 @@ def constant(value: ir.Value | None) -> np.ndarray | None:
 def normal_axis(axis: int, rank: int) -> int:
     """The non-negative form of an axis."""
     return axis + rank if axis < 0 else axis
+
+
+def constant_value(name: str, array: np.ndarray) -> ir.Value:
+    """An initializer with that name and content, not yet part of a graph."""
+    tensor = ir.Tensor(array, name=name)
+    return ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor)

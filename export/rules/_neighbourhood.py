@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from retouch.bundle import NeighbourhoodSpec
-from retouch.export.lattice import Grid, Rows
+from retouch.export.lattice import Fact, Grid, Invariant, Rows
 from retouch.export.layout import GRID, Layout
 from retouch.export.model_shapes import attribute, dtype_of, shape_of
 from retouch.export.rules._rule import RETOUCH_DOMAIN
@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from retouch.export.analysis import Facts
     from retouch.export.emit import EditGraph
 
-__all__ = ["Window", "channels_last", "gather_rows", "spatial_rows", "window_of"]
+__all__ = [
+    "Window",
+    "channels_last",
+    "convolved_rows",
+    "gather_rows",
+    "local_rows",
+    "spatial_rows",
+    "weighted_rows",
+    "window_neighbourhood",
+    "window_of",
+]
 
 
 class Window:
@@ -57,6 +67,19 @@ def spatial_rows(node: ir.Node, facts: Facts) -> Rows | str:
     return rows
 
 
+def convolved_rows(node: ir.Node, facts: Facts) -> list[Fact] | str:
+    """The rows of a convolution's result, or why it cannot be computed on rows."""
+    rows = spatial_rows(node, facts)
+    if isinstance(rows, str):
+        return rows
+    if not all(isinstance(facts.of(value), Invariant) for value in node.inputs[1:]):
+        return "its kernel or bias depends on the editable input"
+    window = window_of(node, shape_of(node.inputs[1])[2:])
+    if isinstance(window, str):
+        return window
+    return [Rows(facts.grids.get(shape_of(node.outputs[0])[2:]), rows.axes)]
+
+
 def channels_last(value: ir.Value) -> Layout:
     """Rows, batch unless it is one, channels: the layout of windowed operators."""
     return (GRID, 1) if shape_of(value)[0] == 1 else (GRID, 0, 1)
@@ -89,6 +112,16 @@ def gather_rows(graph: EditGraph, value: ir.Value, spec: NeighbourhoodSpec, pad:
         domain=RETOUCH_DOMAIN,
         dtype=dtype_of(value),
     )
+
+
+def weighted_rows(graph: EditGraph, value: ir.Value, spec: NeighbourhoodSpec) -> ir.Value:
+    """The weighted sums [M, (batch,) channels] of the rows that a neighbourhood names."""
+    columns = gather_rows(graph, value, spec)
+    behind = range(2, 1 + len(channels_last(value)))
+    weights = graph.op("Unsqueeze", [graph.neighbour_weights(spec), graph.ints(list(behind))])
+    if dtype_of(value) != ir.DataType.FLOAT:
+        weights = graph.op("Cast", [weights], {"to": int(dtype_of(value))})
+    return graph.op("ReduceSum", [graph.op("Mul", [columns, weights]), graph.ints([1])], {"keepdims": 0})
 
 
 def local_rows(

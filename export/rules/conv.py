@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from retouch.export.lattice import Fact, Grid, Invariant, Rows
+from retouch.export.lattice import Fact, Grid
 from retouch.export.layout import GRID
 from retouch.export.model_shapes import attribute, dtype_of, shape_of
 from retouch.export.rules._neighbourhood import (
     Window,
     channels_last,
+    convolved_rows,
     gather_rows,
     local_rows,
-    spatial_rows,
     window_neighbourhood,
-    window_of,
 )
 from retouch.export.rules._rule import RETOUCH_DOMAIN, rule
 
@@ -34,15 +33,7 @@ class Conv:
 
     def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
         """Rows of the grid of the result's resolution."""
-        rows = spatial_rows(node, facts)
-        if isinstance(rows, str):
-            return rows
-        if not all(isinstance(facts.of(value), Invariant) for value in node.inputs[1:]):
-            return "its kernel or bias depends on the editable input"
-        window = window_of(node, shape_of(node.inputs[1])[2:])
-        if isinstance(window, str):
-            return window
-        return [Rows(facts.grids.get(shape_of(node.outputs[0])[2:]), rows.axes)]
+        return convolved_rows(node, facts)
 
     def emit(self, node: ir.Node, graph: EditGraph) -> None:
         """Gather and matrix product, per group where there are groups."""

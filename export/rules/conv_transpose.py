@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import onnx_ir as ir
 
 from retouch.bundle import NeighbourhoodSpec
-from retouch.export.lattice import Fact, Grid, Invariant, Rows
+from retouch.export.lattice import Fact, Grid
 from retouch.export.layout import GRID
 from retouch.export.model_shapes import attribute, shape_of
-from retouch.export.rules._neighbourhood import Window, local_rows, spatial_rows, window_of
+from retouch.export.rules._neighbourhood import Window, convolved_rows, local_rows
 from retouch.export.rules._rule import rule
 from retouch.region import transposed_axis
 
@@ -28,19 +28,11 @@ class ConvTranspose:
 
     def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
         """Rows of the grid of the result's resolution."""
-        rows = spatial_rows(node, facts)
-        if isinstance(rows, str):
-            return rows
-        if not all(isinstance(facts.of(value), Invariant) for value in node.inputs[1:]):
-            return "its kernel or bias depends on the editable input"
         if int(attribute(node, "group", 1)) != 1 or shape_of(node.inputs[0])[0] != 1:
             return "it has groups or a batch"
         if attribute(node, "output_shape") is not None:
             return "output_shape is not supported; give explicit pads"
-        window = window_of(node, shape_of(node.inputs[1])[2:])
-        if isinstance(window, str):
-            return window
-        return [Rows(facts.grids.get(shape_of(node.outputs[0])[2:]), rows.axes)]
+        return convolved_rows(node, facts)
 
     def emit(self, node: ir.Node, graph: EditGraph) -> None:
         """Local rows times the kernel, then a gather over (row, tap) and a sum."""

@@ -11,12 +11,13 @@ import onnx_ir as ir
 
 from retouch.bundle import NeighbourhoodSpec
 from retouch.export.lattice import Fact, Rows
-from retouch.export.model_shapes import attribute, dtype_of, shape_of
+from retouch.export.model_shapes import attribute, shape_of
 from retouch.export.rules._neighbourhood import (
     Window,
     channels_last,
     gather_rows,
     spatial_rows,
+    weighted_rows,
     window_neighbourhood,
     window_of,
 )
@@ -57,15 +58,10 @@ class AveragePool(_Pool):
             columns = gather_rows(graph, source, spec)
             result = graph.op("ReduceMean", [columns, graph.ints([1])], {"keepdims": 0})
         else:
-            spec = dataclasses.replace(spec, id=f"{spec.id}_mean", weights=_weights(node, spec))
-            columns = gather_rows(graph, source, spec)
-            weights = graph.op(
-                "Unsqueeze", [graph.neighbour_weights(spec), graph.ints(list(range(2, 1 + len(layout))))]
-            )
-            if dtype_of(source) != ir.DataType.FLOAT:
-                weights = graph.op("Cast", [weights], {"to": int(dtype_of(source))})
-            weighted = graph.op("Mul", [columns, weights])
-            result = graph.op("ReduceSum", [weighted, graph.ints([1])], {"keepdims": 0})
+            counted = "all" if attribute(node, "count_include_pad", 0) else "inner"
+            counted += "x".join(map(str, _window(node).ends))
+            spec = dataclasses.replace(spec, id=f"{spec.id}_mean_{counted}", weights=_weights(node, spec))
+            result = weighted_rows(graph, source, spec)
         graph.set_rows(output, result, layout)
 
 
@@ -85,12 +81,16 @@ class MaxPool(_Pool):
 def _neighbourhood(node: ir.Node, graph: EditGraph) -> NeighbourhoodSpec:
     before, after = graph.facts.rows(node.inputs[0]), graph.facts.rows(node.outputs[0])
     assert before is not None and after is not None
-    return window_neighbourhood(Window(node, tuple(attribute(node, "kernel_shape"))), before.grid, after.grid)
+    return window_neighbourhood(_window(node), before.grid, after.grid)
+
+
+def _window(node: ir.Node) -> Window:
+    return Window(node, tuple(attribute(node, "kernel_shape")))
 
 
 def _weights(node: ir.Node, spec: NeighbourhoodSpec) -> tuple[tuple[tuple[float, ...], ...], ...]:
     """One over the number of positions a window counts, per axis."""
-    window = Window(node, tuple(attribute(node, "kernel_shape")))
+    window = _window(node)
     include = bool(attribute(node, "count_include_pad", 0))
     weights = []
     for axis, sources in enumerate(spec.sources):

@@ -9,8 +9,8 @@ import onnx_ir as ir
 
 from retouch.bundle import NeighbourhoodSpec
 from retouch.export.lattice import Fact, Rows
-from retouch.export.model_shapes import attribute, constant, dtype_of, shape_of
-from retouch.export.rules._neighbourhood import channels_last, gather_rows, spatial_rows
+from retouch.export.model_shapes import attribute, constant, shape_of
+from retouch.export.rules._neighbourhood import channels_last, gather_rows, spatial_rows, weighted_rows
 from retouch.export.rules._rule import rule
 from retouch.region import linear_axis, nearest_axis
 
@@ -45,19 +45,11 @@ class Resize:
         source, output = node.inputs[0], node.outputs[0]
         assert source is not None
         spec = _neighbourhood(node, graph)
-        layout = channels_last(output)
-        columns = gather_rows(graph, source, spec)
         if spec.weights is None:
-            result = graph.op("Squeeze", [columns, graph.ints([1])])
+            result = graph.op("Squeeze", [gather_rows(graph, source, spec), graph.ints([1])])
         else:
-            weights = graph.op(
-                "Unsqueeze", [graph.neighbour_weights(spec), graph.ints(list(range(2, 1 + len(layout))))]
-            )
-            if dtype_of(source) != ir.DataType.FLOAT:
-                weights = graph.op("Cast", [weights], {"to": int(dtype_of(source))})
-            weighted = graph.op("Mul", [columns, weights])
-            result = graph.op("ReduceSum", [weighted, graph.ints([1])], {"keepdims": 0})
-        graph.set_rows(output, result, layout)
+            result = weighted_rows(graph, source, spec)
+        graph.set_rows(output, result, channels_last(output))
 
 
 def _neighbourhood(node: ir.Node, graph: EditGraph) -> NeighbourhoodSpec:
@@ -69,6 +61,7 @@ def _neighbourhood(node: ir.Node, graph: EditGraph) -> NeighbourhoodSpec:
     linear = attribute(node, "mode", "nearest") == "linear"
     scales = _scales(node)
     name = f"{before.grid.id}_{after.grid.id}_{'linear' if linear else 'nearest'}_{mode}_{rounding}"
+    name += "".join(f"_{scale:g}" for scale in scales)
     ranges = list(zip(before.grid.dims, after.grid.dims, scales, strict=True))
     ones = (1,) * len(ranges)
     if not linear:

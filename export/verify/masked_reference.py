@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from retouch.export.analysis import Analysis
 from retouch.export.lattice import Grid, Rows
-from retouch.export.model_shapes import attribute, dtype_of, shape_of
+from retouch.export.model_shapes import attribute, constant_value, dtype_of, shape_of
 from retouch.export.rules._rule import RETOUCH_DOMAIN
 
 __all__ = ["masked_reference"]
@@ -152,9 +152,7 @@ class _Twin:
         return self._constant(np.array(values, dtype=np.int64))
 
     def _constant(self, array: np.ndarray) -> ir.Value:
-        name = f"reference_constant_{len(self.initializers)}"
-        tensor = ir.Tensor(array, name=name)
-        value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor)
+        value = constant_value(f"reference_constant_{len(self.initializers)}", array)
         self.initializers.append(value)
         return value
 

@@ -18,6 +18,15 @@ def test_family(name: str, tmp_path: Path) -> None:
         assert error <= (2e-5 if check == "all_rows" else 5e-6), check
 
 
+def test_bundles_carry_no_traces_of_the_exporting_machine(tmp_path: Path) -> None:
+    bundle = export_onnx(export_reference("dit_tiny", tmp_path), tmp_path / "bundle")
+    for graph in bundle.path.glob("*.onnx"):
+        content = graph.read_bytes()
+        assert b"site-packages" not in content
+        assert b"Traceback" not in content
+        assert b'File "/' not in content
+
+
 def test_positions_of_the_wrong_axis_are_refused(tmp_path: Path) -> None:
     from retouch.errors import CoverageError
 

@@ -52,6 +52,12 @@ INCREMENTAL = {
         "[1,4,8,8]",
         "y = AveragePool<kernel_shape = [3,3], pads = [1,1,1,1], count_include_pad = 1>(x)",
     ),
+    "mean_pools_that_count_pads_differently": (
+        "[1,4,8,8]",
+        "a = AveragePool<kernel_shape = [3,3], pads = [1,1,1,1]>(x)"
+        " b = AveragePool<kernel_shape = [3,3], pads = [1,1,1,1], count_include_pad = 1>(x)"
+        " w = Constant<value = float {0.25}>()  c = Mul(b, w)  y = Sub(a, c)",
+    ),
     "max_pool": ("[1,4,4,4]", "y = MaxPool<kernel_shape = [3,3], strides = [2,2], pads = [1,1,1,1]>(x)"),
     "nearest": (
         "[1,4,16,16]",
