@@ -12,6 +12,7 @@ from typing import Literal
 from retouch.bundle._manifest import FileSpec, Manifest
 from retouch.bundle._serde import manifest_from_json
 from retouch.errors import BundleError
+from retouch.files import sha256_of
 
 MANIFEST_FILE = "manifest.json"
 
@@ -82,8 +83,7 @@ def check_names(manifest: Manifest, where: Path) -> None:
 
 def describe_file(path: Path) -> FileSpec:
     """Size and SHA-256 of a file."""
-    with path.open("rb") as file:
-        return FileSpec(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+    return FileSpec(path.stat().st_size, sha256_of(path))
 
 
 def _read_manifest(directory: Path) -> Manifest:
@@ -112,5 +112,5 @@ def _check_file(path: Path, spec: FileSpec, *, hashed: bool) -> None:
             f"{path} has {size} bytes, but the manifest says {spec.bytes}: it was truncated or changed. "
             "Copy it again, or export again."
         )
-    if hashed and describe_file(path).sha256 != spec.sha256:
+    if hashed and sha256_of(path) != spec.sha256:
         raise BundleError(f"{path} was changed: its SHA-256 is not the manifest's. Copy it again, or export again.")

@@ -1,0 +1,18 @@
+"""Files and directories that appear in one step or not at all, and JSON read strictly. Implement nothing here."""
+
+from __future__ import annotations
+
+__all__ = [
+    # Written in one step
+    "Kind",
+    "StagedDirectory",
+    "replace_text",
+    # Read strictly
+    "parse_json",
+    "read_dataclass",
+    "sha256_of",
+]
+
+from retouch.files._directory import Kind, StagedDirectory
+from retouch.files._file import replace_text, sha256_of
+from retouch.files._json import parse_json, read_dataclass
