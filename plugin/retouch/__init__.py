@@ -29,8 +29,10 @@ __all__ = [
     "ModelError",
     "NonFiniteError",
     "RegionError",
+    "ResultFileError",
     "RetouchError",
     "RunError",
+    "RunFileError",
     "VerificationError",
 ]
 
@@ -47,8 +49,10 @@ if TYPE_CHECKING:
         ModelError,
         NonFiniteError,
         RegionError,
+        ResultFileError,
         RetouchError,
         RunError,
+        RunFileError,
         VerificationError,
     )
     from retouch.region import Region, RegionPolicy

@@ -14,8 +14,10 @@ __all__ = [
     "ModelError",
     "NonFiniteError",
     "RegionError",
+    "ResultFileError",
     "RetouchError",
     "RunError",
+    "RunFileError",
     "VerificationError",
 ]
 
@@ -57,6 +59,14 @@ class RunError(RetouchError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
+
+
+class RunFileError(RetouchError):
+    """A run directory is missing a file, was changed or truncated, has an unknown schema, or cannot be written."""
+
+
+class ResultFileError(RetouchError):
+    """A result cannot be written to where it was asked for."""
 
 
 class NonFiniteError(RetouchError, FloatingPointError):

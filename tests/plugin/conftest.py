@@ -277,3 +277,9 @@ def build(target: Path, seed: int = 3) -> HandBuilt:
 @pytest.fixture(scope="session")
 def hand_built(tmp_path_factory: pytest.TempPathFactory) -> HandBuilt:
     return build(tmp_path_factory.mktemp("hand_built") / "bundle")
+
+
+@pytest.fixture
+def otherwise_weighted(tmp_path: Path) -> HandBuilt:
+    """A bundle of the same model with other weights."""
+    return build(tmp_path / "otherwise_weighted", seed=4)

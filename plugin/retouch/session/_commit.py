@@ -28,7 +28,7 @@ def commit_edit(runtime: Runtime, edit: Edit, outcome: Outcome) -> Run:
         if item in base:
             spec = runtime.manifest.cacheable(item)
             states[item] = _merged(runtime, spec, base[item], update, edit.region.active)
-    return keep_run(runtime.store, runtime.bundle.fingerprint, _seen_feeds(runtime, edit), outcome.outputs, states)
+    return keep_run(runtime.store, runtime.bundle, _seen_feeds(runtime, edit), outcome.outputs, states)
 
 
 def _seen_feeds(runtime: Runtime, edit: Edit) -> dict[str, Value]:

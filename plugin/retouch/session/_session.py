@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from retouch.session._edit import Edit
 from retouch.session._execute import execute
 from retouch.session._feeds import checked_feeds, merged_feeds
 from retouch.session._finite import check_finite
+from retouch.session._load_run import load_run
 from retouch.session._mode import GroupNormMode, checked_mode
 from retouch.session._regions import as_region
 from retouch.session._result import Result
@@ -110,9 +112,18 @@ class EditSession:
         outputs = {output.tensor.name: results[output.tensor.name] for output in runtime.manifest.outputs}
         for name, value in outputs.items():
             check_finite(name, value.numpy())
-        return keep_run(
-            runtime.store, runtime.bundle.fingerprint, values, outputs, states_of(results) if record else None
-        )
+        return keep_run(runtime.store, runtime.bundle, values, outputs, states_of(results) if record else None)
+
+    def load_run(self, path: str | os.PathLike[str]) -> Run:
+        """The run that :meth:`Run.save` wrote into a directory; a run that is still kept is returned as it is.
+
+        Edits of it are bit-identical to those of the run that was saved.
+
+        Raises:
+            RunFileError: the directory is no run, or a file is missing, truncated or changed.
+            RunError: the run was made with another bundle.
+        """
+        return load_run(self._opened(), Path(path))
 
     def edit(
         self,

@@ -1,4 +1,4 @@
-"""What base runs keep, under their run ids. Implement nothing here."""
+"""What base runs keep, under their run ids, in memory and on disk. Implement nothing here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,19 @@ __all__ = [
     "StateTier",
     # Whose they are
     "StateStore",
+    # Runs on disk
+    "RUN_SCHEMA_VERSION",
+    "RunRecord",
+    "read_record",
+    "read_run",
+    "relative_path",
+    "write_run",
+    # Arrays in files
+    "FileNames",
+    "write_array",
 ]
 
+from retouch.states._array_files import FileNames, write_array
+from retouch.states._run_directory import RUN_SCHEMA_VERSION, RunRecord, read_record, read_run, relative_path, write_run
 from retouch.states._store import StateStore
 from retouch.states._tier import HostTier, StateTier

@@ -1,0 +1,179 @@
+"""A run on disk: a directory with ``run.json``, the states and feeds as safetensors, and one .npy file per output."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from retouch.bundle import FileSpec
+from retouch.errors import RunFileError
+from retouch.files import Kind, StagedDirectory, parse_json, read_dataclass, sha256_of
+from retouch.states._array_files import FileNames, read_arrays, write_array, write_arrays
+
+RUN_FILE = "run.json"
+RUN_SCHEMA_VERSION = 1
+
+_PACKED = {"states": "states.safetensors", "feeds": "feeds.safetensors"}
+_OUTPUTS = "outputs"
+
+
+def _is_run(names: AbstractSet[str]) -> bool:
+    return {RUN_FILE, *_PACKED.values()} <= names
+
+
+_RUN = Kind("a run directory", _is_run, RunFileError)
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What ``run.json`` says.
+
+    Attributes:
+        run_id: the run's id.
+        bundle: where the bundle was, relative to the run directory if there is such a path.
+        bundle_fingerprint: the fingerprint of the bundle that the run was made with.
+        producer: the version of Retouch that wrote the run.
+        outputs: the file of every output, by name.
+        files: size and SHA-256 of every file, by its path inside the directory.
+        schema_version: the version of this layout.
+    """
+
+    run_id: str
+    bundle: str
+    bundle_fingerprint: str
+    producer: str
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, FileSpec] = field(default_factory=dict)
+    schema_version: int = RUN_SCHEMA_VERSION
+
+    def bundle_path(self, directory: Path) -> Path:
+        """Where the bundle was when the run was saved into that directory."""
+        return Path(os.path.normpath(directory.resolve() / self.bundle))  # noqa: TID251 (Path.resolve follows links)
+
+
+def relative_path(target: Path, directory: Path) -> str:
+    """The path from a directory to a target, with forward slashes; the absolute one if they lie on different drives."""
+    try:
+        return Path(os.path.relpath(target, directory)).as_posix()  # noqa: TID251 (pathlib has no way up before 3.12)
+    except ValueError:
+        return target.as_posix()
+
+
+def write_run(
+    target: Path,
+    record: RunRecord,
+    parts: Mapping[str, Mapping[str, NDArray[Any]]],
+    extend: Callable[[Path], None] | None = None,
+) -> None:
+    """Writes a run directory in one step: after any failure, what was there before is still there.
+
+    Args:
+        target: the directory; a run directory that is there is replaced.
+        record: the run's record; ``outputs`` and ``files`` are filled in.
+        parts: the feeds, outputs and states, by name.
+        extend: called with the directory before it is put in place, to put further files into it.
+
+    Raises:
+        RunFileError: it cannot be written, or the directory holds something else.
+    """
+    with StagedDirectory(target, _RUN) as staged:
+        names = FileNames()
+        outputs = {name: f"{_OUTPUTS}/{names.unique(name)}.npy" for name in parts[_OUTPUTS]}
+        (staged.path / _OUTPUTS).mkdir()
+        for part, file in _PACKED.items():
+            write_arrays(staged.path / file, parts[part])
+        for name, file in outputs.items():
+            write_array(staged.path / file, parts[_OUTPUTS][name])
+        files = {file: _describe(staged.path / file) for file in (*_PACKED.values(), *outputs.values())}
+        complete = dataclasses.replace(record, outputs=outputs, files=files)
+        text = json.dumps(dataclasses.asdict(complete), indent=1, ensure_ascii=False)
+        (staged.path / RUN_FILE).write_text(text + "\n", encoding="utf-8")
+        if extend is not None:
+            extend(staged.path)
+        staged.finish()
+
+
+def read_record(directory: str | os.PathLike[str]) -> RunRecord:
+    """The record of a run directory.
+
+    Raises:
+        RunFileError: the directory is none, or its record was changed or has another schema version.
+    """
+    path = Path(directory) / RUN_FILE
+    if not path.is_file():
+        raise RunFileError(
+            f"Expected a run directory, got {directory}, which has no {RUN_FILE}. "
+            "Make one with `retouch run` or Run.save."
+        )
+    try:
+        data = parse_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _changed(f"Expected {path} to be readable JSON, got: {error}.") from error
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if version != RUN_SCHEMA_VERSION:
+        raise RunFileError(
+            f"Expected {path} to have schema version {RUN_SCHEMA_VERSION}, got {version!r}. "
+            "Make the run again, or install the version of Retouch that wrote it."
+        )
+    record = read_dataclass(data, RunRecord, str(path), _changed)
+    _check_names(record, path)
+    return record
+
+
+def read_run(
+    directory: Path, record: RunRecord, dtypes: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, NDArray[Any]]]:
+    """The feeds, outputs and states of a run directory, after every file was compared with its size and SHA-256.
+
+    Args:
+        directory: the run directory.
+        record: its record.
+        dtypes: per part, the dtype of every array that may be in it.
+
+    Raises:
+        RunFileError: a file is missing, truncated or changed, or holds other arrays.
+    """
+    for name, spec in record.files.items():
+        _check_file(directory / name, spec)
+    parts = {part: read_arrays(directory / file, dtypes[part]) for part, file in _PACKED.items()}
+    files = {name: directory / file for name, file in record.outputs.items()}
+    return {**parts, _OUTPUTS: read_arrays(files, dtypes[_OUTPUTS])}
+
+
+def _describe(path: Path) -> FileSpec:
+    return FileSpec(path.stat().st_size, sha256_of(path))
+
+
+def _check_names(record: RunRecord, path: Path) -> None:
+    wanted = {*_PACKED.values(), *record.outputs.values()}
+    if wanted != set(record.files):
+        raise _changed(f"{path}: expected files to list {', '.join(sorted(wanted))}, got {', '.join(record.files)}.")
+    outside = [name for name in wanted if Path(name).is_absolute() or ".." in Path(name).parts]
+    if outside:
+        raise _changed(f"{path}: expected files inside of the run directory, got {outside[0]!r}.")
+
+
+def _check_file(path: Path, spec: FileSpec) -> None:
+    if not path.is_file():
+        raise RunFileError(
+            f"Expected the run to have the file {path}, but it does not exist. "
+            "Copy the whole run directory again, or make the run again."
+        )
+    size = path.stat().st_size
+    if size != spec.bytes:
+        raise _changed(f"Expected {path} to have {spec.bytes} bytes, got {size}.")
+    digest = sha256_of(path)
+    if digest != spec.sha256:
+        raise _changed(f"Expected {path} to have the SHA-256 {spec.sha256[:16]}..., got {digest[:16]}....")
+
+
+def _changed(message: str) -> RunFileError:
+    return RunFileError(f"{message} It was truncated or changed: copy the run directory again, or make the run again.")
