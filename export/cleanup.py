@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import onnx_ir as ir
 import onnxscript.optimizer
 from onnx_ir.passes import common as passes
@@ -14,8 +15,12 @@ from onnxscript.rewriter.rules.common import (
 )
 
 from retouch.errors import ModelError
+from retouch.export.group_normalization import split_group_normalization
+from retouch.export.model_shapes import constant
 
 __all__ = ["clean_up"]
+
+_FOLDED_ELEMENTS = 4096
 
 
 def clean_up(model: ir.Model, fix: Mapping[str, int]) -> list[str]:
@@ -36,8 +41,9 @@ def clean_up(model: ir.Model, fix: Mapping[str, int]) -> list[str]:
     passes.InlinePass()(model)
     done += _bind_dims(model.graph, fix)
     before = model.graph.num_nodes()
+    split_group_normalization(model)
     _forget_shapes(model.graph)
-    onnxscript.optimizer.optimize(model)
+    onnxscript.optimizer.optimize_ir(model, should_fold=_folds)
     RewritePass([fuse_pad_into_conv_rule, normalize_pad_format_conv_rule])(model)
     # Exporters leave stack traces there, with the paths of the machine they ran on.
     passes.ClearMetadataAndDocStringPass()(model)
@@ -80,6 +86,14 @@ def _bind_dims(graph: ir.Graph, fix: Mapping[str, int]) -> list[str]:
             f"--fix names {sorted(unused)}, but the model's inputs have no such open dims (open: {names})."
         )
     return list(dict.fromkeys(done))
+
+
+def _folds(node: ir.Node) -> bool | None:
+    """Whether to fold a node of constants; the optimiser keeps ConstantOfShape, and shapes computed from it open."""
+    if node.op_type != "ConstantOfShape":
+        return None
+    sizes = constant(node.inputs[0])
+    return True if sizes is not None and int(np.prod(sizes)) <= _FOLDED_ELEMENTS else None
 
 
 def _forget_shapes(graph: ir.Graph) -> None:

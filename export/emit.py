@@ -254,10 +254,13 @@ class EditGraph(NodeBuilder):
         along = any(shape[axis] != 1 for axis in rows.axes)
         wanted = tuple(a for a in layout if (along if a == GRID else shape[a] != 1))
         tensor = self._gathered(value, shape, rows, wanted) if along else self._permuted(value, shape, wanted)
-        missing = [i for i, axis in enumerate(layout) if axis not in wanted]
         first = next((i for i, axis in enumerate(layout) if axis in wanted), 0)
-        added = [i - first for i in missing if i > first]
-        return self.op("Unsqueeze", [tensor, self.ints(added)]) if added else tensor
+        added = [i - first for i, axis in enumerate(layout) if i > first and axis not in wanted]
+        tensor = self.op("Unsqueeze", [tensor, self.ints(added)]) if added else tensor
+        if not along and tensor.shape is None:
+            sizes = [shape[axis] if axis in wanted else 1 for axis in layout[first:]]
+            tensor.type, tensor.shape = ir.TensorType(dtype_of(value)), ir.Shape(sizes)
+        return tensor
 
     def _reshaped(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
         array = constant(value)

@@ -26,6 +26,14 @@ def _width(value: ir.Value | None) -> int | None:
     return int(value.shape[0])  # type: ignore[arg-type]
 
 
+def _is_per_channel(value: ir.Value, width: int) -> bool:
+    """Whether a value holds one number per channel, or one for all: a batch of several has modulations of its own."""
+    if value.shape is None:
+        return False
+    sizes = [size for size in value.shape if size != 1]
+    return not sizes or (sizes == [width] and value.shape[-1] == width)
+
+
 class _NormAffine(Peephole):
     def rewrite(self, node: ir.Node) -> ir.Value | None:
         operands = self.split_operands(node) if node.op_type in ("Mul", "Add") and node.domain == "" else None
@@ -37,7 +45,7 @@ class _NormAffine(Peephole):
             return None
         scale, bias = norm.inputs[1], norm.inputs[2] if len(norm.inputs) > 2 else None
         width = _width(scale)
-        if scale is None or width is None or attribute(norm, "axis", -1) != -1:
+        if scale is None or width is None or attribute(norm, "axis", -1) != -1 or not _is_per_channel(term, width):
             return None
         # Scale and bias must be exactly one-dimensional; the term may be a scalar or have leading ones.
         term = self.builder.op("Reshape", [self.builder.op("Expand", [term, self.builder.ints([width])]), self._flat()])
