@@ -115,7 +115,7 @@ def _restored(name: str, stored: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[
 def _aligned(array: NDArray[Any]) -> NDArray[Any]:
     """A copy, aligned as engines align their own memory.
 
-    A kernel may sum unaligned numbers in another order, and an edit of a loaded run shall be the live run's bit for bit.
+    A kernel may sum unaligned numbers in another order, and edits of a loaded run shall be the live run's bit for bit.
     """
     raw = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
     offset = -raw.ctypes.data % _ALIGNMENT
