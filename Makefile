@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-fast lint clean
+.PHONY: demo fidelity test test-fast lint clean
 
 # torch comes first and pinned, so that the extras below are content with it and bring no CUDA build. The terrain model's
 # package comes without its dependencies: it asks for onnxruntime-gpu, which would overwrite onnxruntime.
@@ -19,6 +19,9 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP)
 	$(BIN)/python -m retouch.validation.demo --out out/demo
+
+fidelity: $(STAMP)
+	$(BIN)/python -m retouch.validation.fidelity --out out/fidelity
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2

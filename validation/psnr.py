@@ -1,0 +1,60 @@
+"""How far an edit is from a full recomputation: inside its region, close to it, and beyond."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retouch.region import Region
+
+__all__ = ["Psnr", "measure_psnr"]
+
+_RING = 8
+_CEILING_ERROR = 1e-12
+
+
+@dataclass(frozen=True)
+class Psnr:
+    """Peak signal-to-noise ratios in dB.
+
+    Attributes:
+        inside: in the region.
+        near: in a ring of eight positions around it.
+        outside: beyond the ring.
+    """
+
+    inside: float
+    near: float
+    outside: float
+
+
+def measure_psnr(got: NDArray[Any], expected: NDArray[Any], region: Region, *, peak: float) -> Psnr:
+    """The ratios of an output with as many positions as the region's mask.
+
+    Args:
+        got: the edit's output.
+        expected: the full recomputation's.
+        region: the edit's region; its mask is used as it is, its policy plays no part.
+        peak: the largest difference that two outputs can have, which is the signal's range.
+    """
+    error = np.asarray(got - expected, dtype=np.float64).reshape(-1, *region.mask.shape)
+    ring = _grown(region.mask, _RING)
+    parts = (region.mask, ring & ~region.mask, ~ring)
+    inside, near, outside = (_psnr(error[:, part], peak) for part in parts)
+    return Psnr(inside, near, outside)
+
+
+def _grown(mask: NDArray[np.bool_], steps: int) -> NDArray[np.bool_]:
+    window = (2 * steps + 1,) * mask.ndim
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(mask, steps), window)
+    grown: NDArray[np.bool_] = around.any(axis=tuple(range(mask.ndim, 2 * mask.ndim)))
+    return grown
+
+
+def _psnr(error: NDArray[np.float64], peak: float) -> float:
+    if not error.size:
+        return float("inf")
+    return float(10 * np.log10(peak**2 / max(float(np.mean(error**2)), _CEILING_ERROR)))
