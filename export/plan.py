@@ -53,13 +53,15 @@ def check_coverage(plan: Sequence[PlanRow], minimum: float) -> None:
     total = sum(row.flops for row in plan)
     dense = [row for row in plan if row.plan == "densified"]
     coverage = 1.0 - sum(row.flops for row in dense) / total if total else 1.0
-    if coverage >= minimum and any(row.plan == "incremental" for row in plan):
+    some = any(row.plan == "incremental" for row in plan)
+    if coverage >= minimum and some:
         return
+    share = f"Only {coverage:.1%} of the model's FLOPs" if some else "No node of the model"
     heaviest = sorted(dense, key=lambda row: -row.flops)[:5]
     first = [row for row in dense if row.reason and "already computed whole" not in row.reason][:3]
     lines = "; ".join(f"{row.op} {row.node}: {row.reason}" for row in dict.fromkeys((*first, *heaviest)))
     raise CoverageError(
-        f"Only {coverage:.1%} of the model's FLOPs would be computed on rows (at least {minimum:.0%} wanted), so an "
-        f"edit would not be much cheaper than a full run. What stays dense: {lines}. "
+        f"{share} would be computed on rows (at least {minimum:.0%} of the FLOPs wanted), so an edit would not be "
+        f"much cheaper than a full run. What stays dense: {lines or 'nothing, for nothing depends on that input'}. "
         "Name the right editable input and axes, or accept it with --min-coverage."
     )

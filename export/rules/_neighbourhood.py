@@ -12,7 +12,7 @@ from retouch.export.lattice import Fact, Grid, Invariant, Rows
 from retouch.export.layout import GRID, Layout
 from retouch.export.model_shapes import attribute, dtype_of, shape_of
 from retouch.export.rules._rule import RETOUCH_DOMAIN
-from retouch.region import window_axis
+from retouch.region import transposed_axis, window_axis
 
 if TYPE_CHECKING:
     from retouch.export.analysis import Facts
@@ -23,11 +23,13 @@ __all__ = [
     "channels_last",
     "convolved_rows",
     "gather_rows",
+    "grouping_neighbourhood",
     "local_rows",
     "spatial_rows",
+    "splitting_neighbourhood",
+    "transposed_neighbourhood",
     "weighted_rows",
     "window_neighbourhood",
-    "window_of",
 ]
 
 
@@ -39,22 +41,32 @@ class Window:
         self.kernel = kernel
         self.strides = tuple(attribute(node, "strides", (1,) * rank))
         self.dilations = tuple(attribute(node, "dilations", (1,) * rank))
-        pads = tuple(attribute(node, "pads", (0,) * (2 * rank)))
+        pads = self._computed_pads(node) or tuple(attribute(node, "pads", (0,) * (2 * rank)))
         self.begins, self.ends = pads[:rank], pads[rank:]
+
+    def _computed_pads(self, node: ir.Node) -> tuple[int, ...] | None:
+        """The pads that follow from the sizes: ``auto_pad``, or ``output_shape`` of a transposed convolution."""
+        auto_pad = attribute(node, "auto_pad", "NOTSET")
+        if auto_pad == "VALID":
+            return (0,) * (2 * len(self.kernel))
+        if auto_pad == "NOTSET" and attribute(node, "output_shape") is None:
+            return None
+        sizes = zip(shape_of(node.inputs[0])[2:], shape_of(node.outputs[0])[2:], strict=True)
+        extra = attribute(node, "output_padding", (0,) * len(self.kernel))
+        totals = []
+        for (n_in, n_out), k, s, d, e in zip(sizes, self.kernel, self.strides, self.dilations, extra, strict=True):
+            reach = d * (k - 1) + 1
+            transposed = node.op_type == "ConvTranspose"
+            totals.append(max(s * (n_in - 1) + e + reach - n_out if transposed else s * (n_out - 1) + reach - n_in, 0))
+        halves = tuple(total // 2 for total in totals)
+        others = tuple(total - half for total, half in zip(totals, halves, strict=True))
+        return (*halves, *others) if auto_pad == "SAME_UPPER" else (*others, *halves)
 
     @property
     def trivial(self) -> bool:
         """Whether every row reads itself only."""
         ones = (1,) * len(self.kernel)
         return self.kernel == ones and self.strides == ones and not any(self.begins) and not any(self.ends)
-
-
-def window_of(node: ir.Node, kernel: tuple[int, ...]) -> Window | str:
-    """The node's window, or why it cannot be read off."""
-    pad_mode = attribute(node, "auto_pad", "NOTSET")
-    if pad_mode not in ("NOTSET", "VALID"):
-        return f"auto_pad {pad_mode} is not supported; convert it to explicit pads"
-    return Window(node, kernel)
 
 
 def spatial_rows(node: ir.Node, facts: Facts) -> Rows | str:
@@ -64,19 +76,22 @@ def spatial_rows(node: ir.Node, facts: Facts) -> Rows | str:
         return "its first operand carries no rows"
     if rows.axes != tuple(range(2, rank)):
         return f"the grid lies on axes {list(rows.axes)}, not on the spatial ones"
+    if rows.flat and len(rows.grid.dims) > 1:
+        return f"it works on the grid {list(rows.grid.dims)} flattened to one axis"
     return rows
 
 
 def convolved_rows(node: ir.Node, facts: Facts) -> list[Fact] | str:
     """The rows of a convolution's result, or why it cannot be computed on rows."""
+    if not all(isinstance(facts.of(value), Invariant) for value in node.inputs[1:]):
+        return "its kernel or bias depends on the editable input"
+    found = facts.rows(node.inputs[0])
+    pointwise = node.op_type == "Conv" and Window(node, shape_of(node.inputs[1])[2:]).trivial
+    if pointwise and found is not None and found.axes == tuple(range(2, len(shape_of(node.inputs[0])))):
+        return [found]
     rows = spatial_rows(node, facts)
     if isinstance(rows, str):
         return rows
-    if not all(isinstance(facts.of(value), Invariant) for value in node.inputs[1:]):
-        return "its kernel or bias depends on the editable input"
-    window = window_of(node, shape_of(node.inputs[1])[2:])
-    if isinstance(window, str):
-        return window
     return [Rows(facts.grids.get(shape_of(node.outputs[0])[2:]), rows.axes)]
 
 
@@ -101,6 +116,50 @@ def window_neighbourhood(window: Window, source: Grid, target: Grid) -> Neighbou
     )
     name = f"{source.id}_{target.id}_k{text}"
     return NeighbourhoodSpec(name, source.id, target.id, tuple(parts), None, (1,) * len(parts))
+
+
+def transposed_neighbourhood(window: Window, source: Grid, target: Grid) -> NeighbourhoodSpec:
+    """The neighbourhood of a transposed convolution's window: which source row goes through which tap."""
+    return _transposed(window.kernel, window.strides, window.begins, window.dilations, source, target)
+
+
+def splitting_neighbourhood(factors: tuple[int, ...], source: Grid, target: Grid) -> NeighbourhoodSpec:
+    """The coarser row of every row, and which of its finer rows that is."""
+    rank = len(factors)
+    return _transposed(factors, factors, (0,) * rank, (1,) * rank, source, target)
+
+
+def grouping_neighbourhood(factors: tuple[int, ...], source: Grid, target: Grid) -> NeighbourhoodSpec:
+    """The finer rows of every row, row-major."""
+    parts = [
+        tuple(map(tuple, window_axis(n_in, n_out, factor, factor)))
+        for n_in, n_out, factor in zip(source.dims, target.dims, factors, strict=True)
+    ]
+    name = f"{source.id}_{target.id}_grouped{'x'.join(map(str, factors))}"
+    return NeighbourhoodSpec(name, source.id, target.id, tuple(parts), None, (1,) * len(parts))
+
+
+def _transposed(
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    begins: tuple[int, ...],
+    dilations: tuple[int, ...],
+    source: Grid,
+    target: Grid,
+) -> NeighbourhoodSpec:
+    parts = [
+        transposed_axis(n_in, n_out, k, s, p, d)
+        for n_in, n_out, k, s, p, d in zip(source.dims, target.dims, kernel, strides, begins, dilations, strict=True)
+    ]
+    name = "_".join("x".join(map(str, values)) for values in (kernel, strides, begins, dilations))
+    return NeighbourhoodSpec(
+        f"{source.id}_{target.id}_transposed{name}",
+        source.id,
+        target.id,
+        tuple(tuple(map(tuple, sources)) for sources, _ in parts),
+        tuple(tuple(map(tuple, taps)) for _, taps in parts),
+        kernel,
+    )
 
 
 def gather_rows(graph: EditGraph, value: ir.Value, spec: NeighbourhoodSpec, pad: float = 0.0) -> ir.Value:

@@ -32,6 +32,8 @@ def _driven(product: Product, facts: Facts) -> Product | str:
         if any(label is None or label not in candidate.result for label in labels):
             continue
         other = facts.rows(candidate.right.value)
+        if other is not None and (other.grid, [candidate.right.labels[a] for a in other.axes]) == (rows.grid, labels):
+            return candidate
         if other is not None and len(other.axes) > 1:
             return "the other operand carries rows on several axes"
         shared = [label for label in labels if label in candidate.right.labels]
@@ -114,18 +116,16 @@ class _Emission:
 
     def _left_layout(self, batch: list[str], summed: list[str]) -> Layout:
         """Batch axes, the axes that survive in the order they were emitted, then the summed ones."""
-        labels = self.product.left.labels
-        rows = self._left_rows()
         units = self.graph.rows_layout(self.product.left.value)
-
-        def unit(label: str) -> int:
-            axis = labels.index(label)
-            return GRID if axis in rows.axes else axis
-
-        first = list(dict.fromkeys(unit(label) for label in batch))
-        last = [unit(label) for label in summed]
+        first, last = self._units(batch), self._units(summed)
         middle = [axis for axis in units if axis not in first and axis not in last]
         return (*first, *middle, *last)
+
+    def _units(self, labels: list[str]) -> Layout:
+        """The emitted axes of some labels of the left operand; all axes of the grid are one."""
+        rows = self._left_rows()
+        axes = self.product.left.axes(labels)
+        return tuple(dict.fromkeys(GRID if axis in rows.axes else axis for axis in axes))
 
     def _merge_tail(self, tensor: ir.Value, layout: Layout, count: int) -> ir.Value:
         if count == 1:
@@ -181,12 +181,13 @@ class _Emission:
     ) -> ir.Value:
         graph, shape = self.graph, shape_of(self.product.left.value)
         right = self._right_rows(batch, summed, outer)
-        middle = kept[len(batch) :]
+        units = len(self._units(batch))
+        middle = kept[units:]
         sizes = [-1 if axis == GRID else shape[axis] for axis in kept]
         depth, columns = math.prod(self._right_sizes(summed)), math.prod(self._right_sizes(outer))
-        lead = sizes[: len(batch)]
+        lead = sizes[:units]
         if len(middle) != 1:
-            rows = math.prod(sizes[len(batch) :]) if GRID not in middle else -1
+            rows = math.prod(sizes[units:]) if GRID not in middle else -1
             tensor = graph.op("Reshape", [tensor, graph.ints([*lead, rows, depth])])
         result = graph.op("MatMul", [tensor, right])
         if len(middle) != 1:
@@ -197,12 +198,14 @@ class _Emission:
         rows = self.graph.facts.rows(self.product.right.value)
         labels = [*batch, *summed, *outer]
         if rows is not None and self.product.right.labels[rows.axes[0]] in batch:
-            layout = tuple(GRID if axis in rows.axes else axis for axis in self.product.right.axes(labels))
+            layout = tuple(
+                dict.fromkeys(GRID if axis in rows.axes else axis for axis in self.product.right.axes(labels))
+            )
             tensor = self.graph.rows_in(self.product.right.value, layout)
             if len(summed) == len(outer) == 1:
                 return tensor
-            sizes = self._right_sizes(labels)
-            lead = [-1 if axis == GRID else size for axis, size in zip(layout, sizes, strict=True)][: len(batch)]
+            shape = shape_of(self.product.right.value)
+            lead = [-1 if a == GRID else shape[a] for a in layout[: len(layout) - len(summed) - len(outer)]]
             tail = [math.prod(self._right_sizes(summed)), math.prod(self._right_sizes(outer))]
             return self.graph.op("Reshape", [tensor, self.graph.ints([*lead, *tail])])
         return self._right_dense(labels, [1] * len(batch) + [len(summed), len(outer)])

@@ -100,9 +100,11 @@ def _grid(graph: EditGraph, value: ir.Value) -> Grid:
 
 
 def _columns(node: ir.Node, graph: EditGraph) -> ir.Value:
-    """The neighbours of every active row, [M, (batch,) T, C]."""
+    """The neighbours of every active row, [M, (batch,) T, C]; without T where every row reads itself only."""
     source = node.inputs[0]
     assert source is not None
+    if _window(node).trivial:
+        return graph.rows_in(source, channels_last(source))
     spec = window_neighbourhood(_window(node), _grid(graph, source), _grid(graph, node.outputs[0]))
     columns = gather_rows(graph, source, spec)
     return graph.op("Transpose", [columns], {"perm": [0, 2, 1, 3]}) if len(channels_last(source)) == 3 else columns

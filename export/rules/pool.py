@@ -19,7 +19,6 @@ from retouch.export.rules._neighbourhood import (
     spatial_rows,
     weighted_rows,
     window_neighbourhood,
-    window_of,
 )
 from retouch.export.rules._rule import rule
 
@@ -38,9 +37,6 @@ class _Pool:
             return rows
         if len(node.outputs) > 1:
             return "its index output is used"
-        window = window_of(node, tuple(attribute(node, "kernel_shape")))
-        if isinstance(window, str):
-            return window
         return [Rows(facts.grids.get(shape_of(node.outputs[0])[2:]), rows.axes)]
 
 
@@ -100,5 +96,5 @@ def _weights(node: ir.Node, spec: NeighbourhoodSpec) -> tuple[tuple[tuple[float,
         at = np.arange(len(sources))[:, None] * window.strides[axis] - window.begins[axis]
         at = at + np.arange(window.kernel[axis])[None] * window.dilations[axis]
         counted = ((at >= first) & (at < last)).sum(axis=1)
-        weights.append(tuple((1.0 / float(count),) * window.kernel[axis] for count in counted))
+        weights.append(tuple((1.0 / max(float(count), 1.0),) * window.kernel[axis] for count in counted))
     return tuple(weights)

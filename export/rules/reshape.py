@@ -11,6 +11,7 @@ from retouch.export.lattice import Fact, Rows
 from retouch.export.layout import GRID, Layout
 from retouch.export.model_shapes import shape_of
 from retouch.export.rules._rule import rule
+from retouch.export.rules.regrid import emit_regrid, regrid_of
 
 if TYPE_CHECKING:
     from retouch.export.analysis import Facts
@@ -29,7 +30,10 @@ class _Group:
 
 @rule("Reshape", "Squeeze", "Unsqueeze", "Flatten")
 class Reshape:
-    """Possible where no axis mixes rows with anything else; axes of size one do not count."""
+    """Possible where no axis mixes rows with anything else, or where rows are split or grouped into another grid.
+
+    Axes of size one do not count.
+    """
 
     def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
         """The rows on the result's axes, or how the reshape breaks them up."""
@@ -39,7 +43,11 @@ class Reshape:
         source, target = shape_of(node.inputs[0]), shape_of(node.outputs[0])
         if 1 in rows.grid.dims:
             return "a grid axis has size one, so its place in the result is ambiguous"
-        axes = _target_axes(rows, _groups(source, target), target)
+        groups = _groups(source, target)
+        axes = _target_axes(rows, groups, target)
+        regrid = regrid_of(rows, [(g.source, g.target) for g in groups], source, target) if axes is None else None
+        if regrid is not None:
+            return [Rows(facts.grids.get(tuple(target[axis] for axis in regrid.axes)), regrid.axes)]
         if axes is None:
             return f"the reshape {list(source)} -> {list(target)} mixes or splits the grid axes {list(rows.axes)}"
         return [Rows(rows.grid, axes)]
@@ -51,7 +59,13 @@ class Reshape:
         rows, moved = graph.facts.rows(value), graph.facts.rows(output)
         assert rows is not None and moved is not None
         source, target = shape_of(value), shape_of(output)
-        groups = [g for g in _groups(source, target) if not set(g.source) & set(rows.axes)]
+        groups = _groups(source, target)
+        if _target_axes(rows, groups, target) is None:
+            regrid = regrid_of(rows, [(g.source, g.target) for g in groups], source, target)
+            assert regrid is not None
+            emit_regrid(node, regrid, graph)
+            return
+        groups = [g for g in groups if not set(g.source) & set(rows.axes)]
         layout = _contiguous(graph.rows_layout(value), groups)
         tensor = graph.rows_in(value, layout)
         result = _renamed(layout, groups)

@@ -36,6 +36,8 @@ class Resize:
             return "antialias and exclude_outside are not supported"
         if attribute(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize":
             return "cropping while resizing is not supported"
+        if attribute(node, "keep_aspect_ratio_policy", "stretch") != "stretch":
+            return "keep_aspect_ratio_policy is not supported"
         if shape_of(node.inputs[0])[:2] != shape_of(node.outputs[0])[:2]:
             return "it resizes batch or channels"
         return [Rows(facts.grids.get(shape_of(node.outputs[0])[2:]), rows.axes)]

@@ -102,9 +102,9 @@ DENSIFIED = {
     "softmax_over_positions": ("[1,4,8,8]", "y = Softmax<axis = 3>(x)", "along the grid"),
     "global_pool": ("[1,4,1,1]", "y = GlobalAveragePool(x)", "no rule"),
     "unknown_operator": ("[1,4,8,8]", "y = Trilu(x)", "no rule"),
-    "window_partition": (
-        "[1,4,2,4,8]",
-        "s = Constant<value = int64[5] {1,4,2,4,8}>()  y = Reshape(x, s)",
+    "positions_mixed_with_channels": (
+        "[1,8,4,8]",
+        "s = Constant<value = int64[4] {1,8,4,8}>()  y = Reshape(x, s)",
         "mixes or splits the grid",
     ),
     "crop": (
