@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +116,15 @@ def test_a_missing_onnxruntime_is_explained(graph: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(importlib, "import_module", fail)
     with pytest.raises(EngineMissingError, match=r'pip install "retouch\[cpu\]"'):
         OrtEngine().open(graph)
+
+
+def test_arrays_outlive_their_values() -> None:
+    """The memory that an array shows is the caller's, which nothing but the array may still hold."""
+    given = np.arange(4.0)
+    alive = weakref.ref(given)
+    shown = OrtEngine().value(given).numpy()
+    del given
+    gc.collect()
+    assert alive() is not None
+    np.testing.assert_array_equal(shown, np.arange(4.0))
+    assert not shown.flags.writeable

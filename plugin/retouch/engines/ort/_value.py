@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 class OrtTensor:
     """A value that holds an ``onnxruntime.OrtValue``."""
 
-    def __init__(self, ort_value: onnxruntime.OrtValue) -> None:
+    def __init__(self, ort_value: onnxruntime.OrtValue, shared: NDArray[Any] | None = None) -> None:
+        """Holds the value, and the array whose memory it shares if there is one."""
         self.ort_value = ort_value
+        self._shared = shared
 
     @classmethod
     def from_numpy(cls, array: NDArray[Any], device: str) -> OrtTensor:
         """The array as a value: on the host it shares the array's memory and keeps it alive."""
         contiguous = np.asarray(array, order="C")
-        return cls(load_onnxruntime().OrtValue.ortvalue_from_numpy(contiguous, device, 0))
+        value = load_onnxruntime().OrtValue.ortvalue_from_numpy(contiguous, device, 0)
+        return cls(value, contiguous if device == "cpu" else None)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -52,6 +55,7 @@ class OrtTensor:
 
     def numpy(self) -> NDArray[Any]:
         """The contents as a read-only array, without a copy if they are in host memory."""
-        array: NDArray[Any] = self.ort_value.numpy()
+        # What onnxruntime would give for shared memory does not keep that memory alive once this value is gone.
+        array: NDArray[Any] = self.ort_value.numpy() if self._shared is None else self._shared.view()
         array.flags.writeable = False
         return array
