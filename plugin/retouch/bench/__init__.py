@@ -1,7 +1,23 @@
-"""Times edits of several sizes against the full model. Implement nothing here."""
+"""Times edits against the full model, and measures memory, start-up and sizes. Implement nothing here."""
 
 from __future__ import annotations
 
-__all__ = ["DEFAULT_AREAS", "Measurement", "measure"]
+__all__ = [
+    # Time
+    "DEFAULT_AREAS",
+    "Measurement",
+    "box_region",
+    "measure",
+    # Memory, start-up, sizes
+    "Footprint",
+    "Probe",
+    "measure_footprint",
+    # What both compare with
+    "check_original",
+]
 
+from retouch.bench._box import box_region
+from retouch.bench._footprint import Footprint, measure_footprint
 from retouch.bench._measure import DEFAULT_AREAS, Measurement, measure
+from retouch.bench._original import check_original
+from retouch.bench._probe import Probe

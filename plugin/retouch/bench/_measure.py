@@ -22,6 +22,7 @@ class Measurement(TypedDict):
     """One row of a benchmark: medians in milliseconds of CPU time of the process, unless the name says otherwise.
 
     Attributes:
+        case: what was edited.
         area: share of the editable positions inside the region.
         rows: per grid id, the number of active rows.
         base_ms: the full model: the bundle's, or the original where that is faster.
@@ -38,6 +39,7 @@ class Measurement(TypedDict):
         prep_ms: wall time of the prepared inputs, once per base run and conditions.
     """
 
+    case: str
     area: float
     rows: dict[str, int]
     base_ms: float
@@ -75,11 +77,14 @@ def measure(
     providers: Sequence[Provider] | None = None,
     original: str | Path | None = None,
     feeds: Mapping[str, NDArray[Any]] | None = None,
+    regions: Mapping[str, Region] | None = None,
     fallback: bool = True,
     repeats: int = 9,
     progress: Callable[[str], None] | None = None,
 ) -> list[Measurement]:
-    """One measurement per area: an edit of a centred block in turn with the full model, in one process.
+    """One measurement per case: an edit in turn with the full model, in one process.
+
+    The cases are centred blocks of the areas, then the regions.
 
     Args:
         bundle: the bundle, or its directory.
@@ -90,26 +95,40 @@ def measure(
         providers: execution providers by preference; ``None`` means the CPU.
         original: the model that was exported; then ratios are to the faster of it and the bundle's full model.
         feeds: what to feed; ``None`` means noise and middling conditions.
+        regions: further regions, by name, each with a policy of its own.
         fallback: whether edits may take the dense fallback.
-        repeats: timed rounds per area.
-        progress: called with a line before every area.
+        repeats: timed rounds per case.
+        progress: called with a line before every case.
+
+    Raises:
+        RegionError: an area is not above 0 and at most 1.
     """
     opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
     manifest = opened.manifest
     fed = dict(feeds or sample_feeds(manifest))
     dims = manifest.grid(manifest.editable.grid).dims
-    regions = [block_region(dims, area, policy) for area in areas]
+    cases = {f"{100 * area:g} %": block_region(dims, area, policy) for area in areas} | dict(regions or {})
     full = _full_models(OrtEngine(providers, threads), opened, original, fed)
-    changed = {manifest.editable.input: sample_feeds(manifest, seed=1)[manifest.editable.input]}
-    measurements = []
     with EditSession(opened, providers, threads, group_norm) as session:
+        changed = {manifest.editable.input: sample_feeds(manifest, seed=1)[manifest.editable.input]}
         bench = _Bench(session, session.base(fed).id, changed, full, repeats)
-        for region in regions:
-            if progress is not None:
-                progress(f"{region.area:.1%} of the area")
-            measurements.append(_measure(bench, region, fallback=fallback))
-        # Last, because it leaves the index inputs of a region behind.
-        prep_ms = _time_preparation(session, fed, regions[0]) if regions else 0.0
+        return _measure_all(bench, cases, fed, fallback=fallback, say=progress or (lambda _: None))
+
+
+def _measure_all(
+    bench: _Bench,
+    cases: Mapping[str, Region],
+    feeds: Mapping[str, NDArray[Any]],
+    *,
+    fallback: bool,
+    say: Callable[[str], None],
+) -> list[Measurement]:
+    measurements = []
+    for case, region in cases.items():
+        say(case)
+        measurements.append(_measure(bench, case, region, fallback=fallback))
+    # Last, because it leaves the index inputs of a region behind.
+    prep_ms = _time_preparation(bench.session, feeds, next(iter(cases.values()))) if cases else 0.0
     for measurement in measurements:
         measurement["prep_ms"] = prep_ms
     return measurements
@@ -135,19 +154,20 @@ def _time_preparation(session: EditSession, feeds: Mapping[str, NDArray[Any]], r
     return 1e3 * seconds
 
 
-def _measure(bench: _Bench, region: Region, *, fallback: bool) -> Measurement:
+def _measure(bench: _Bench, case: str, region: Region, *, fallback: bool) -> Measurement:
     def edit() -> Report:
         return bench.session.edit(bench.run, bench.changed, region=region, fallback=fallback).report
 
     first = edit()
     samples = interleaved({**bench.full, "edit": edit}, bench.repeats)
-    return _row(region, first, samples)
+    return _row(case, region, first, samples)
 
 
-def _row(region: Region, first: Report, samples: Mapping[str, Sample]) -> Measurement:
+def _row(case: str, region: Region, first: Report, samples: Mapping[str, Sample]) -> Measurement:
     edit, bundle, original = samples["edit"], samples["bundle"], samples.get("original")
     base = bundle if original is None else min(bundle, original, key=lambda sample: sample.cpu_ms)
     return Measurement(
+        case=case,
         area=region.area,
         rows=dict(first.active_rows),
         base_ms=base.cpu_ms,

@@ -22,7 +22,7 @@ from retouch.session._execute import execute
 from retouch.session._feeds import checked_feeds, merged_feeds
 from retouch.session._finite import check_finite
 from retouch.session._load_run import load_run
-from retouch.session._mode import GroupNormMode, checked_mode
+from retouch.session._mode import GroupNormMode, checked_mode, edit_spec
 from retouch.session._regions import as_region
 from retouch.session._result import Result
 from retouch.session._run import FEEDS, Run, keep_run, states_of
@@ -71,6 +71,16 @@ class EditSession:
     def open(self) -> Self:
         """The session, with its bundle checked; an open session stays as it is."""
         self._opened()
+        return self
+
+    def preload(self) -> Self:
+        """The open session, with the graphs loaded that base runs and edits need; else their first runs load them."""
+        runtime = self._opened()
+        runtime.programs.base(runtime.kept)
+        spec = edit_spec(runtime.manifest, self._group_norm)[1]
+        runtime.programs.edit(spec, record=False)
+        if spec.prep_file is not None:
+            runtime.programs.prep(spec.prep_file)
         return self
 
     def close(self) -> None:
