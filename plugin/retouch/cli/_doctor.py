@@ -3,41 +3,140 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
+import os
 import platform
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Annotated, Any
 
-from rich.console import Console
+import typer
+from rich.markup import escape
 from rich.table import Table
 
-_PACKAGES = {
-    "onnxruntime": 'pip install "retouch[cpu]" (or "retouch[gpu]")',
-    "onnx": "pip install retouch",
-    "onnx_ir": "pip install retouch",
-    "onnxscript": "pip install retouch",
-    "torch": 'pip install "retouch[torch]"',
-    "diffusers": 'pip install "retouch[models]"',
-    "tensorrt_rtx": 'pip install "retouch[trt]"',
-    "polygraphy": 'pip install "retouch[validate]"',
-    "matplotlib": 'pip install "retouch[demo]"',
-}
+from retouch import __version__
+from retouch.cli._results import JSON_HELP, result_console, write_json
 
 
-def doctor() -> None:
-    """Lists engines, execution providers and versions, and how to get what is missing."""
-    console = Console()
-    table = Table("package", "version", "if you need it")
-    for name, remedy in _PACKAGES.items():
-        version = _version(name)
-        table.add_row(name, version or "missing", "" if version else remedy)
-    console.print(f"Python {platform.python_version()} on {platform.machine()}")
-    console.print(table)
-    if _version("onnxruntime"):
-        runtime = importlib.import_module("onnxruntime")
-        console.print(f"ONNX Runtime execution providers: {', '.join(runtime.get_available_providers())}")
+@dataclass(frozen=True)
+class _Package:
+    name: str
+    purpose: str
+    remedy: str
+    needed: bool = False
 
 
-def _version(name: str) -> str | None:
+_PACKAGES = (
+    _Package(
+        "onnxruntime", "base runs and edits", 'pip install "retouch[cpu]" (or "retouch[gpu]", not both)', needed=True
+    ),
+    _Package("onnx", "export", "pip install retouch", needed=True),
+    _Package("onnx_ir", "export", "pip install retouch", needed=True),
+    _Package("onnxscript", "export", "pip install retouch", needed=True),
+    _Package("safetensors", "run directories", "pip install retouch", needed=True),
+    _Package("PIL", "images as inputs, previews", 'pip install "retouch[png]"'),
+    _Package("matplotlib", "make demo", 'pip install "retouch[demo]"'),
+    _Package("torch", "reference models", 'pip install "retouch[torch]"'),
+    _Package("diffusers", "reference models", 'pip install "retouch[models]"'),
+    _Package("polygraphy", "validation (nothing uses it yet)", 'pip install "retouch[validate]"'),
+    _Package("tensorrt_rtx", "TensorRT engines (nothing uses it yet)", 'pip install "retouch[trt]"'),
+)
+_DISTRIBUTIONS = {"PIL": "pillow"}
+_RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
+_MISSING = 1
+
+
+def doctor(
+    json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help=JSON_HELP)] = None,
+) -> None:
+    """Lists engines, execution providers and versions, what is missing and how to get it.
+
+    Exits with 1 if something that base runs and edits need is missing.
+    """
+    console = result_console(json_file)
+    found = {package.name: _version(package) for package in _PACKAGES}
+    providers = _providers()
+    remarks = _remarks(found, providers)
+    write_json(json_file, _summary(found, providers, remarks))
+    console.print(
+        f"retouch {__version__}, Python {platform.python_version()} on {platform.system()} {platform.machine()}, "
+        f"{os.cpu_count()} cores",
+        highlight=False,
+    )
+    console.print(_table(found))
+    console.print(f"engines, by execution provider of ONNX Runtime: {_engines(providers)}", highlight=False)
+    for remark in remarks:
+        console.print(escape(remark), style="yellow", highlight=False)
+    if any(package.needed and found[package.name] is None for package in _PACKAGES):
+        raise typer.Exit(_MISSING)
+
+
+def _table(found: dict[str, str | None]) -> Table:
+    table = Table("package", "version", "for", "how to get it")
+    for package in _PACKAGES:
+        version = found[package.name]
+        shown = version or ("[red]missing[/]" if package.needed else "missing")
+        name = _DISTRIBUTIONS.get(package.name, package.name)
+        # Escaped: the console would take the brackets of an extra for markup and swallow them.
+        table.add_row(name, shown, package.purpose, "" if version else escape(package.remedy))
+    return table
+
+
+def _engines(providers: list[str]) -> str:
+    if not providers:
+        return "none"
+    return ", ".join(f"onnxruntime.{name.removesuffix('ExecutionProvider').lower()}" for name in providers)
+
+
+def _remarks(found: dict[str, str | None], providers: list[str]) -> list[str]:
+    remarks = []
+    if len([name for name in _RUNTIMES if _installed(name)]) > 1:
+        remarks.append(
+            "onnxruntime and onnxruntime-gpu are both installed and overwrite each other's files: "
+            "uninstall both, then install one."
+        )
+    if found["onnxruntime"] is not None and "CPUExecutionProvider" not in providers:
+        remarks.append("The installed onnxruntime does not load. Install it again.")
+    elif "CUDAExecutionProvider" not in providers:
+        remarks.append('The installed onnxruntime runs on the CPU only. For an NVIDIA GPU: pip install "retouch[gpu]".')
+    return remarks
+
+
+def _summary(found: dict[str, str | None], providers: list[str], remarks: list[str]) -> dict[str, Any]:
+    return {
+        "retouch": __version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "packages": found,
+        "missing": {item.name: item.remedy for item in _PACKAGES if found[item.name] is None},
+        "providers": providers,
+        "remarks": remarks,
+    }
+
+
+def _providers() -> list[str]:
+    module = _module("onnxruntime")
+    return [] if module is None else [str(name) for name in getattr(module, "get_available_providers", list)()]
+
+
+def _version(package: _Package) -> str | None:
+    if not package.needed:
+        # Importing torch to read its version would take seconds.
+        return _installed(_DISTRIBUTIONS.get(package.name, package.name))
+    module = _module(package.name)
+    return None if module is None else str(getattr(module, "__version__", "installed"))
+
+
+def _module(name: str) -> ModuleType | None:
     try:
-        module = importlib.import_module(name)
+        return importlib.import_module(name)
     except ImportError:
         return None
-    return str(getattr(module, "__version__", "installed"))
+
+
+def _installed(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None

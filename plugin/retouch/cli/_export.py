@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 from rich.console import Console
+from rich.table import Table
 
-from retouch.bundle import Bundle, total_bytes
+from retouch.bundle import BreakEven, Bundle, total_bytes
+from retouch.calibrate import calibrate, sample_feeds
+from retouch.cli._example import read_example
+from retouch.cli._run import THREADS_HELP
+from retouch.cli._steps import Steps
 from retouch.errors import ExportError
 from retouch.export import ExportOptions, export_onnx
 
@@ -20,31 +24,55 @@ def export(
     editable: Annotated[str | None, typer.Option("--input", help="Input that carries the editable positions.")] = None,
     axes: Annotated[str | None, typer.Option(help="Its axes that carry positions, for example 2,3.")] = None,
     fix: Annotated[list[str] | None, typer.Option(help="Size of an open dim, NAME=SIZE; may be repeated.")] = None,
-    example: Annotated[Path | None, typer.Option(help="An .npz with feeds for verification.")] = None,
-    min_coverage: Annotated[float, typer.Option(help="Smallest share of the FLOPs that an edit saves on.")] = 0.9,
+    example: Annotated[Path | None, typer.Option(help="An .npz with feeds, to verify and calibrate with.")] = None,
+    min_coverage: Annotated[
+        float, typer.Option(min=0, max=1, help="Smallest share of the FLOPs that an edit saves on.")
+    ] = 0.9,
+    with_calibration: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate/--no-calibrate", help="Measure from which size on a full run is faster than an edit."
+        ),
+    ] = True,
+    threads: Annotated[int | None, typer.Option(min=1, help=f"For the calibration. {THREADS_HELP}")] = None,
 ) -> None:
-    """Exports an ONNX model into a bundle and verifies it."""
+    """Exports an ONNX model into a bundle: verifies it, and measures its break-even on this machine."""
+    feeds = read_example(example, model)
     options = ExportOptions(
-        editable=editable,
-        axes=_axes(axes),
-        fix=_sizes(fix or []),
-        example=_feeds(example),
-        min_coverage=min_coverage,
+        editable=editable, axes=_axes(axes), fix=_sizes(fix or []), example=feeds or None, min_coverage=min_coverage
     )
-    console = Console(stderr=True)
-    with console.status("export") as status:
-        bundle = export_onnx(model, output, options, tell=lambda step: status.update(f"export: {step}"))
-    _summarise(bundle, console)
+    with Steps() as steps:
+        bundle = export_onnx(model, output, options, tell=steps.begin)
+        measured = None
+        if with_calibration:
+            given = {**sample_feeds(bundle.manifest), **feeds}
+            measured = calibrate(
+                bundle, feeds=given, threads=threads, progress=lambda line: steps.begin(f"calibrate: {line}")
+            )
+    Console().print(_summary(bundle, measured))
 
 
-def _summarise(bundle: Bundle, console: Console) -> None:
+def _summary(bundle: Bundle, measured: BreakEven | None) -> Table:
     manifest = bundle.manifest
-    worst = max(manifest.verification.values(), default=float("nan"))
-    states = total_bytes(manifest.cacheables) / 2**20
-    console.print(
-        f"{bundle.path}: coverage {manifest.coverage:.1%} of {manifest.flops / 1e9:.2f} GFLOP, "
-        f"states {states:.1f} MiB a run, largest verification error {worst:.1e} of the output's scale"
-    )
+    table = Table(show_header=False)
+    table.add_row("bundle", str(bundle.path))
+    table.add_row("size", f"{sum(spec.bytes for spec in manifest.files.values()) / 2**20:.1f} MiB")
+    table.add_row("coverage", f"{manifest.coverage:.2%} of {manifest.flops / 1e9:.2f} GFLOP")
+    table.add_row("states", f"up to {total_bytes(manifest.cacheables) / 2**20:.1f} MiB a run")
+    for check, error in manifest.verification.items():
+        table.add_row(f"verified {check}", f"{error:.1e} of the output's scale")
+    table.add_row("break-even", break_even_text(measured))
+    return table
+
+
+def break_even_text(measured: BreakEven | None) -> str:
+    """A break-even in words."""
+    if measured is None:
+        return "not measured: no edit takes the dense fallback"
+    threads = f"{measured.engine}, {measured.threads} thread{'s' if measured.threads > 1 else ''}"
+    if measured.flop_ratio > 1:
+        return f"none: edits are faster up to all of the FLOPs ({threads})"
+    return f"{measured.flop_ratio:.0%} of the FLOPs, from where on a full run is faster ({threads})"
 
 
 def _axes(text: str | None) -> tuple[int, ...] | None:
@@ -53,7 +81,7 @@ def _axes(text: str | None) -> tuple[int, ...] | None:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError as error:
-        raise ExportError(f"--axes {text!r} is not a list of axes. Write it like 2,3.") from error
+        raise ExportError(f"Expected --axes to be a list of axes, got {text!r}. Write it like 2,3.") from error
 
 
 def _sizes(pairs: list[str]) -> dict[str, int]:
@@ -61,16 +89,6 @@ def _sizes(pairs: list[str]) -> dict[str, int]:
     for pair in pairs:
         name, _, size = pair.partition("=")
         if not name or not size.isdigit() or int(size) == 0:
-            raise ExportError(f"--fix {pair!r} is not NAME=SIZE. Write it like batch=1.")
+            raise ExportError(f"Expected --fix NAME=SIZE, got {pair!r}. Write it like batch=1.")
         sizes[name] = int(size)
     return sizes
-
-
-def _feeds(path: Path | None) -> dict[str, np.ndarray] | None:
-    if path is None:
-        return None
-    try:
-        with np.load(path) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, AttributeError) as error:
-        raise ExportError(f"--example {path} is not a readable .npz file ({error}).") from error

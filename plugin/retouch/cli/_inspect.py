@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from retouch.bundle import Bundle, Manifest, total_bytes
+from retouch.cli._export import break_even_text
 
 
 def inspect(
     bundle: Annotated[Path, typer.Argument(help="Directory of the bundle.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Prints the plan of a bundle: FLOPs and bytes per plan class, and every densified node with its reason."""
+    """Prints what a bundle holds: inputs and outputs, FLOPs per plan class, every densified node with its reason."""
     manifest = Bundle.open(bundle).manifest
     if as_json:
         typer.echo(json.dumps(_summary(manifest), indent=1))
         return
     console = Console()
+    console.print(_tensors(manifest))
     console.print(_classes(manifest))
     dense = [row for row in manifest.plan if row.plan == "densified"]
     if dense:
@@ -33,6 +37,8 @@ def inspect(
     )
     for check, error in manifest.verification.items():
         console.print(f"verified {check}: {error:.1e} of the output's scale", highlight=False)
+    for measured in manifest.break_even.values() or (None,):
+        console.print(f"break-even: {break_even_text(measured)}", highlight=False)
 
 
 def _shares(manifest: Manifest) -> list[dict[str, Any]]:
@@ -64,8 +70,26 @@ def _summary(manifest: Manifest) -> dict[str, Any]:
         "densified": [{"node": row.node, "op": row.op, "flops": row.flops, "reason": row.reason} for row in dense],
         "grids": {grid.id: list(grid.dims) for grid in manifest.grids},
         "state_bytes": total_bytes(manifest.cacheables),
+        "inputs": [dataclasses.asdict(spec) for spec in manifest.inputs],
+        "outputs": [dataclasses.asdict(output) for output in manifest.outputs],
+        "group_norm": list(manifest.edits),
+        "file_bytes": sum(spec.bytes for spec in manifest.files.values()),
         "verification": dict(manifest.verification),
+        "break_even": {engine: dataclasses.asdict(measured) for engine, measured in manifest.break_even.items()},
     }
+
+
+def _tensors(manifest: Manifest) -> Table:
+    table = Table("", "name", "dtype", "shape", "positions")
+    editable = manifest.editable
+    for spec in manifest.inputs:
+        places = f"axes {', '.join(map(str, editable.axes))}: {editable.grid}" if spec.name == editable.input else ""
+        table.add_row("input", escape(spec.name), spec.dtype, escape(str(list(spec.shape))), escape(places))
+    for output in manifest.outputs:
+        tensor, axes = output.tensor, ", ".join(map(str, output.axes))
+        places = "" if output.grid is None else f"axes {axes}: {output.grid}"
+        table.add_row("output", escape(tensor.name), tensor.dtype, escape(str(list(tensor.shape))), escape(places))
+    return table
 
 
 def _classes(manifest: Manifest) -> Table:
@@ -85,5 +109,5 @@ def _refusals(manifest: Manifest) -> Table:
     table = Table("densified node", "op", "MFLOP", "reason")
     for row in manifest.plan:
         if row.plan == "densified":
-            table.add_row(row.node, row.op, f"{row.flops / 1e6:.1f}", row.reason)
+            table.add_row(escape(row.node), row.op, f"{row.flops / 1e6:.1f}", escape(row.reason or ""))
     return table

@@ -1,0 +1,113 @@
+"""``retouch edit``: an edit of a recorded run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from retouch.bundle import Bundle
+from retouch.cli._feeds import INPUT_HELP, RANGE_HELP, read_feeds
+from retouch.cli._images import Range
+from retouch.cli._regions import MASK_HELP, REGION_HELP, ROWS_HELP, RegionOptions
+from retouch.cli._results import JSON_HELP, result_console, write_json, write_outputs
+from retouch.cli._run import THREADS_HELP, save_run
+from retouch.cli._steps import Steps
+from retouch.errors import ResultFileError
+from retouch.files import Kind, StagedDirectory
+from retouch.region import POLICIES
+from retouch.session import EditSession, GroupNormMode, Report
+from retouch.states import read_record
+
+REPORT_FILE = "report.json"
+
+
+def _is_result(names: AbstractSet[str]) -> bool:
+    return REPORT_FILE in names and any(name.endswith(".npy") for name in names)
+
+
+_RESULT = Kind("a result directory", _is_result, ResultFileError)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Task:
+    run: Path
+    bundle: Path | None
+    feeds: list[str]
+    region: RegionOptions
+    group_norm: GroupNormMode
+    fallback: bool
+    threads: int | None
+    output: Path
+    commit: Path | None
+    levels: Range
+
+
+def edit(
+    run: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Directory that `retouch run` wrote.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Directory for the outputs and report.json.")],
+    feeds: Annotated[
+        list[str] | None, typer.Option("--input", "-i", help=f"{INPUT_HELP} Others stay the run's.")
+    ] = None,
+    region: Annotated[list[str] | None, typer.Option(help=REGION_HELP)] = None,
+    mask: Annotated[Path | None, typer.Option(help=MASK_HELP)] = None,
+    rows: Annotated[str | None, typer.Option(help=ROWS_HELP)] = None,
+    policy: Annotated[str, typer.Option(help=f"How far around to compute: {', '.join(POLICIES)}.")] = "balanced",
+    dilate: Annotated[
+        int | None, typer.Option(min=0, help="Positions to grow the region by, not the policy's.")
+    ] = None,
+    group_norm: Annotated[GroupNormMode, typer.Option(help="How GroupNorm sees the edit.")] = "cached",
+    fallback: Annotated[bool, typer.Option(help="Allow a full run where it was measured to be faster.")] = True,
+    bundle: Annotated[Path | None, typer.Option(help="Where the bundle is, if not where the run says.")] = None,
+    commit: Annotated[Path | None, typer.Option(metavar="NEW_RUN_DIR", help="Keep the edit as the next run.")] = None,
+    png_range: Annotated[str, typer.Option(metavar="BLACK,WHITE", help=RANGE_HELP)] = "-1,1",
+    threads: Annotated[int | None, typer.Option(min=1, help=THREADS_HELP)] = None,
+    json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help=JSON_HELP)] = None,
+) -> None:
+    """Computes what changes in a recorded run when feeds change inside a region."""
+    options = RegionOptions(region or [], mask, rows, policy, dilate)
+    levels = Range.parse(png_range)
+    task = _Task(run, bundle, feeds or [], options, group_norm, fallback, threads, output, commit, levels)
+    with Steps() as steps:
+        report = _carry_out(task, steps)
+    write_json(json_file, _json(task, report))
+    result_console(json_file).print(_table(report))
+
+
+def _carry_out(task: _Task, steps: Steps) -> Report:
+    steps.begin("open the bundle")
+    bundle = Bundle.open(task.bundle or read_record(task.run).bundle_path(task.run))
+    manifest = bundle.manifest
+    feeds = read_feeds(task.feeds, manifest.inputs, task.levels)
+    region = task.region.region(manifest.grid(manifest.editable.grid).dims)
+    with EditSession(bundle, threads=task.threads, group_norm=task.group_norm) as session:
+        steps.begin("load the run")
+        run = session.load_run(task.run)
+        steps.begin("edit")
+        result = session.edit(run, feeds, region=region, fallback=task.fallback, record=task.commit is not None)
+        steps.begin("write the outputs")
+        with StagedDirectory(task.output, _RESULT) as staged:
+            write_outputs(staged.path, result.outputs, task.levels)
+            write_json(str(staged.path / REPORT_FILE), _json(task, result.report))
+            staged.finish()
+        if task.commit is not None:
+            steps.begin("write the next run")
+            save_run(result.commit(), task.commit, task.levels)
+    return result.report
+
+
+def _json(task: _Task, report: Report) -> dict[str, Any]:
+    record = read_record(task.run)
+    return {"run": record.run_id, "bundle": record.bundle_fingerprint, **dataclasses.asdict(report)}
+
+
+def _table(report: Report) -> Table:
+    table = Table(show_header=False)
+    for line in str(report).splitlines():
+        label, _, text = line.partition("  ")
+        table.add_row(label.strip(), text.strip())
+    return table

@@ -1,0 +1,54 @@
+"""Results on disk and on standard output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+from numpy.typing import NDArray
+from rich.console import Console
+
+from retouch.cli._images import Range, write_previews
+from retouch.errors import ResultFileError
+from retouch.files import replace_text
+from retouch.states import FileNames, write_array
+
+STANDARD_OUTPUT = "-"
+JSON_HELP = "Also write the figures as JSON to a file; - is standard output, and the table goes to standard error."
+
+
+def result_console(json_target: str | None) -> Console:
+    """The console for tables: standard output, or standard error if standard output is to hold JSON."""
+    return Console(stderr=json_target == STANDARD_OUTPUT)
+
+
+def write_json(target: str | None, value: object) -> None:
+    """Writes JSON to a file, to standard output for ``-``, or nowhere.
+
+    Raises:
+        ResultFileError: the file cannot be written.
+    """
+    if target is None:
+        return
+    text = json.dumps(value, indent=1, allow_nan=False)
+    if target == STANDARD_OUTPUT:
+        typer.echo(text)
+        return
+    try:
+        replace_text(Path(target), f"{text}\n")
+    except OSError as error:
+        raise ResultFileError(
+            f"Expected to write {target}, got: {error}. Give a file in a folder that exists and may be written to."
+        ) from error
+
+
+def write_outputs(folder: Path, outputs: Mapping[str, NDArray[Any]], levels: Range) -> None:
+    """Writes every output as a .npy file, and beside it a .png of those that look like images."""
+    names = FileNames()
+    for name, array in outputs.items():
+        stem = names.unique(name)
+        write_array(folder / f"{stem}.npy", array)
+        write_previews(folder, stem, array, levels)

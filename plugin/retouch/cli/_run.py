@@ -1,0 +1,58 @@
+"""``retouch run``: a base run, recorded into a run directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from retouch.bundle import Bundle
+from retouch.cli._feeds import INPUT_HELP, RANGE_HELP, read_feeds
+from retouch.cli._images import Range, write_previews
+from retouch.cli._steps import Steps, progress_console
+from retouch.session import EditSession, GroupNormMode, Run
+from retouch.states import read_record
+
+THREADS_HELP = "Threads; by default the engine's choice."
+
+
+def run(
+    bundle: Annotated[Path, typer.Argument(help="Directory of the bundle.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Run directory to write; a run that is there is replaced.")
+    ],
+    feeds: Annotated[list[str], typer.Option("--input", "-i", help=INPUT_HELP)],
+    group_norm: Annotated[
+        GroupNormMode,
+        typer.Option(help="What edits may ask for: 'corrected' keeps more states and serves both modes."),
+    ] = "cached",
+    png_range: Annotated[str, typer.Option(metavar="BLACK,WHITE", help=RANGE_HELP)] = "-1,1",
+    threads: Annotated[int | None, typer.Option(min=1, help=THREADS_HELP)] = None,
+) -> None:
+    """Runs the full model once and keeps what edits need in a run directory.
+
+    The directory holds run.json, the states and feeds as .safetensors, and the outputs as .npy with .png previews.
+    """
+    levels = Range.parse(png_range)
+    with Steps() as steps:
+        steps.begin("open the bundle")
+        opened = Bundle.open(bundle)
+        given = read_feeds(feeds, opened.manifest.inputs, levels)
+        with EditSession(opened, threads=threads, group_norm=group_norm) as session:
+            steps.begin("run the model")
+            made = session.base(given)
+            steps.begin("write the run")
+            save_run(made, output, levels)
+            size = made.bytes
+    progress_console().print(f"run {made.id} in {output}, {size / 2**20:.1f} MiB of states", highlight=False)
+
+
+def save_run(made: Run, output: Path, levels: Range) -> None:
+    """Writes a run directory with previews of its outputs."""
+
+    def previews(folder: Path) -> None:
+        for name, file in read_record(folder).outputs.items():
+            write_previews((folder / file).parent, Path(file).stem, made.outputs[name], levels)
+
+    made.save(output, extend=previews)
