@@ -20,6 +20,7 @@ from retouch.export.rules import (  # noqa: F401  (imported for registration)
     reduce,
     reshape,
     resize,
+    rotary_embedding,
     softmax,
     transpose,
 )

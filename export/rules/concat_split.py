@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from retouch.export.analysis import Facts
     from retouch.export.emit import EditGraph
 
-__all__ = ["Concat", "Expand", "Slice", "Split"]
+__all__ = ["Concat", "Expand", "Slice", "Split", "Tile"]
 
 
 def with_axes(layout: Layout, axes: tuple[int, ...]) -> Layout:
@@ -169,6 +169,27 @@ class Expand:
         tensor = graph.fit(graph.rows_in(source, graph.rows_layout(source)), layout, wanted)
         sizes = [1 if axis == GRID else shape[axis] for axis in wanted]
         graph.set_rows(output, graph.op("Expand", [tensor, graph.ints(sizes)]), wanted)
+
+
+@rule("Tile")
+class Tile:
+    """Repetition along axes that carry no rows."""
+
+    def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
+        """The same rows."""
+        rows, repeats = facts.rows(node.inputs[0]), constant(node.inputs[1])
+        if rows is None or repeats is None:
+            return "its repeats are not constant"
+        return "it repeats the grid" if any(repeats[axis] != 1 for axis in rows.axes) else [rows]
+
+    def emit(self, node: ir.Node, graph: EditGraph) -> None:
+        """The same operator on the emitted axes."""
+        source, repeats = node.inputs[0], constant(node.inputs[1])
+        assert source is not None and repeats is not None
+        repeated = tuple(axis for axis, count in enumerate(repeats) if count != 1)
+        layout = with_axes(graph.rows_layout(source), repeated)
+        counts = graph.ints([1 if axis == GRID else int(repeats[axis]) for axis in layout])
+        graph.set_rows(node.outputs[0], graph.op("Tile", [graph.rows_in(source, layout), counts]), layout)
 
 
 def _axis(node: ir.Node) -> int:

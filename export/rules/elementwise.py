@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import onnx_ir as ir
@@ -33,21 +34,19 @@ def _variadic() -> tuple[str, ...]:
 
 @rule(*_unary(), *_variadic())
 class Elementwise:
-    """Every row-carrying operand lies on the same axes of the result; others broadcast or are gathered by row."""
+    """Row-carrying operands lie on the same axes of the result; others broadcast or are gathered by row.
+
+    An operand with rows on other axes, along which the result has none, is merged and taken whole: a mask of keys that
+    is added to attention scores.
+    """
 
     def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
         """The rows of the result, or which operand does not line up."""
-        rank = len(shape_of(node.outputs[0]))
-        rows: Rows | None = None
-        for value in node.inputs:
-            found = facts.rows(value)
-            if found is None:
-                continue
-            found = found.moved(rank - len(shape_of(value)))
-            if rows is not None and found != rows:
-                return f"operands carry rows on different axes or grids: {rows.axes} and {found.axes}"
-            rows = found
-        assert rows is not None
+        found = {id(value): rows for value in node.inputs if (rows := _moved(value, node, facts)) is not None}
+        rows = _common(node, found)
+        if rows is None:
+            axes = " and ".join(str(one.axes) for one in dict.fromkeys(found.values()))
+            return f"operands carry rows on different axes or grids: {axes}"
         if rows.grid.dims != _sizes(node, rows) and not rows.flat:
             return "broadcasting enlarges the grid"
         return [rows]
@@ -63,11 +62,33 @@ class Elementwise:
         for value in node.inputs:
             if value is None:
                 inputs.append(None)
-            elif graph.facts.rows(value) is not None:
+            elif _moved(value, node, graph.facts) == rows:
                 inputs.append(_lined_up(value, graph, rank, layout))
             else:
                 inputs.append(graph.aligned(value, rank, rows, layout))
         graph.set_rows(output, graph.clone(node, inputs)[0], layout)
+
+
+def _moved(value: ir.Value | None, node: ir.Node, facts: Facts) -> Rows | None:
+    """The rows of an operand, on the axes of the result."""
+    rows = facts.rows(value)
+    return None if rows is None else rows.moved(len(shape_of(node.outputs[0])) - len(shape_of(value)))
+
+
+def _common(node: ir.Node, found: Mapping[int, Rows]) -> Rows | None:
+    """The rows to which all operands with other rows broadcast; ``None`` if there are none."""
+    rank = len(shape_of(node.outputs[0]))
+
+    def broadcasts(value: ir.Value | None, axes: tuple[int, ...]) -> bool:
+        shape = (1,) * (rank - len(shape_of(value))) + shape_of(value)
+        return all(shape[axis] == 1 for axis in axes)
+
+    fitting = [
+        rows
+        for rows in dict.fromkeys(found.values())
+        if all(found.get(id(v), rows) == rows or broadcasts(v, rows.axes) for v in node.inputs if v is not None)
+    ]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 @rule("Clip", "Dropout", "CastLike", "QuantizeLinear", "DequantizeLinear")
@@ -107,7 +128,9 @@ def _result_layout(node: ir.Node, graph: EditGraph, rank: int) -> Layout:
     """The layout of the largest row-carrying operand, completed by the axes that only others have."""
     carriers = [value for value in node.inputs if value is not None and graph.facts.rows(value) is not None]
     driver = max(carriers, key=element_count)
-    layout = _shifted(graph.rows_layout(driver), rank - len(shape_of(driver)))
+    # A lone operand keeps its axes of size one, which runtimes expect in norms.
+    own = graph.rows(driver).layout if len(carriers) == 1 else graph.rows_layout(driver)
+    layout = _shifted(own, rank - len(shape_of(driver)))
     rows = graph.facts.rows(node.outputs[0])
     assert rows is not None
     shape = shape_of(node.outputs[0])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from retouch.export.analysis import Facts
     from retouch.export.emit import EditGraph
 
-__all__ = ["ArgReduce", "Reduce"]
+__all__ = ["ArgReduce", "Reduce", "reduced_axes"]
 
 _REDUCTIONS = (
     "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
@@ -28,29 +28,29 @@ class Reduce:
 
     def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
         """The rows on the axes that remain."""
-        rows, axes = facts.rows(node.inputs[0]), _axes(node)
+        rows, axes = facts.rows(node.inputs[0]), reduced_axes(node)
         if rows is None or axes is None:
             return "its axes are not constant"
         return _remaining(rows, axes, bool(attribute(node, "keepdims", 1)))
 
     def emit(self, node: ir.Node, graph: EditGraph) -> None:
         """The same reduction on the emitted axes."""
-        source, axes = node.inputs[0], _axes(node)
+        source, axes = node.inputs[0], reduced_axes(node)
         assert source is not None and axes is not None
         layout = graph.rows_layout(source)
         tensor = graph.rows_in(source, layout)
         present = [axis for axis in axes if axis in layout]
-        positions = [layout.index(axis) for axis in present]
+        positions, keep = [layout.index(axis) for axis in present], int(attribute(node, "keepdims", 1))
         if present and len(node.inputs) > 1:
-            tensor = graph.clone(node, [tensor, graph.ints(positions)], keepdims=0)[0]
+            tensor = graph.clone(node, [tensor, graph.ints(positions)], keepdims=keep)[0]
         elif present and attribute(node, "axes") is not None:
-            tensor = graph.clone(node, [tensor], axes=positions, keepdims=0)[0]
+            tensor = graph.clone(node, [tensor], axes=positions, keepdims=keep)[0]
         elif len(node.inputs) > 1 or attribute(node, "axes") is not None:
             # A reduction over axes of size one still applies its function (square root, logarithm, ...).
             tensor = graph.op("Unsqueeze", [tensor, graph.ints([len(layout)])])
             tensor = graph.op(node.op_type, [tensor, graph.ints([len(layout)])], {"keepdims": 0})
-        kept = tuple(axis for axis in layout if axis not in axes)
-        graph.set_rows(node.outputs[0], tensor, _renumbered(kept, axes, bool(attribute(node, "keepdims", 1))))
+        kept = layout if keep else tuple(axis for axis in layout if axis not in axes)
+        graph.set_rows(node.outputs[0], tensor, _renumbered(kept, axes, bool(keep)))
 
 
 @rule("ArgMax", "ArgMin")
@@ -93,7 +93,8 @@ def _arg_axis(node: ir.Node) -> int:
     return normal_axis(int(attribute(node, "axis", 0)), len(shape_of(node.inputs[0])))
 
 
-def _axes(node: ir.Node) -> tuple[int, ...] | None:
+def reduced_axes(node: ir.Node) -> tuple[int, ...] | None:
+    """The axes a reduction works over, ``None`` if they are not constant."""
     rank = len(shape_of(node.inputs[0]))
     given = attribute(node, "axes")
     if given is None and len(node.inputs) > 1 and node.inputs[1] is not None:

@@ -91,7 +91,14 @@ class _Twin:
         if rows is None:
             return
         mask = self._reshape(self._ordered(rows), self._mask_shape(rows, len(shape_of(value))))
-        self.new[value] = self._node("Where", [mask, self.new[value], self.old[value]]).outputs[0]
+        self.new[value] = self._chosen(mask, self.new[value], self.old[value], dtype_of(value))
+
+    def _chosen(self, mask: ir.Value, new: ir.Value, old: ir.Value, dtype: ir.DataType) -> ir.Value:
+        """``Where``, in a type that engines implement it for."""
+        if dtype.is_floating_point() or dtype in (ir.DataType.INT32, ir.DataType.INT64):
+            return self._op("Where", [mask, new, old])
+        wide = [self._cast(part, ir.DataType.INT64) for part in (new, old)]
+        return self._cast(self._op("Where", [mask, *wide]), dtype)
 
     def _mask_shape(self, rows: Rows, rank: int) -> list[int]:
         shape = [1] * rank

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from retouch.errors import EngineMissingError
+from retouch.errors import EngineMissingError, VerificationError
 
 __all__ = ["Runner"]
 
@@ -19,8 +19,8 @@ __all__ = ["Runner"]
 class Runner:
     """Runs one graph; feeds that it has no input for are ignored."""
 
-    def __init__(self, session: Any) -> None:  # noqa: ANN401 (onnxruntime has no types)
-        self._session = session
+    def __init__(self, session: Any, name: str) -> None:  # noqa: ANN401 (onnxruntime has no types)
+        self._session, self._name = session, name
         self._inputs = [value.name for value in session.get_inputs()]
         self._outputs = [value.name for value in session.get_outputs()]
 
@@ -28,7 +28,7 @@ class Runner:
     @lru_cache(maxsize=2)
     def open(cls, path: Path) -> Runner:
         """A runner of a graph file; the last two are kept."""
-        return cls(_session(path))
+        return cls(_session(path, path.name), path.name)
 
     @classmethod
     def from_model(cls, model: ir.Model) -> Runner:
@@ -36,16 +36,29 @@ class Runner:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.onnx"
             ir.save(model, path, external_data="model.bin")
-            return cls(_session(path))
+            return cls(_session(path, "masked reference"), "masked reference")
 
     def run(self, feeds: Mapping[str, np.ndarray], outputs: Sequence[str] | None = None) -> dict[str, np.ndarray]:
         """The outputs by name, all of them unless some are named."""
         names = list(outputs or self._outputs)
-        results = self._session.run(names, {name: feeds[name] for name in self._inputs})
+        try:
+            results = self._session.run(names, {name: feeds[name] for name in self._inputs})
+        except Exception as error:  # ONNX Runtime's errors have no other class in common
+            raise VerificationError(_explained("run", self._name, error)) from error
         return dict(zip(names, results, strict=True))
 
 
-def _session(path: Path) -> Any:  # noqa: ANN401 (onnxruntime has no types)
+def _explained(what: str, graph: str, error: Exception) -> str:
+    about = (
+        "The model itself cannot be run with the feeds that were made up for it: pass feeds that it accepts "
+        "(--example FEEDS.npz), or check that ONNX Runtime runs the model."
+        if graph == "base.onnx"
+        else "An operator is not supported in this form: leave verification out only if your engine runs the graph."
+    )
+    return f"ONNX Runtime cannot {what} {graph} ({str(error).strip()}). {about}"
+
+
+def _session(path: Path, name: str) -> Any:  # noqa: ANN401 (onnxruntime has no types)
     try:
         import onnxruntime
     except ImportError as error:
@@ -55,4 +68,7 @@ def _session(path: Path) -> Any:  # noqa: ANN401 (onnxruntime has no types)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise VerificationError(_explained("load", name, error)) from error
