@@ -6,14 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import onnx_ir as ir
 
 from retouch.bundle import CacheableSpec, NeighbourhoodSpec
 from retouch.errors import ExportError
 from retouch.export.analysis import Facts
 from retouch.export.lattice import Grid, Rows
-from retouch.export.layout import GRID, Layout, default_layout, fused_shape, store_order, without_units
+from retouch.export.layout import GRID, Layout, default_layout, fused_shape, without_units
 from retouch.export.model_shapes import constant, dtype_of, element_count, shape_of
 from retouch.export.node_builder import BindingTime, NodeBuilder
 from retouch.export.rules._rule import RETOUCH_DOMAIN
@@ -61,7 +60,7 @@ class EditGraph(NodeBuilder):
         self.neighbourhoods: dict[str, NeighbourhoodSpec] = {}
         self._rows: dict[ir.Value, Emitted] = {}
         self._whole: dict[ir.Value, ir.Value] = {}
-        self._merged: dict[tuple[ir.Value, Layout], ir.Value] = {}
+        self._merged: dict[ir.Value, ir.Value] = {}
 
     # Results ------------------------------------------------------------------------------------------------
 
@@ -116,6 +115,8 @@ class EditGraph(NodeBuilder):
         rows = self.facts.rows(value)
         assert rows is not None
         shape = shape_of(value)
+        if len(rows.axes) == 1 and math.prod(shape[: rows.axes[0]]) == 1:
+            return self._merged_in_place(value, rows)
         layout = default_layout(shape, rows)
         tensor = self.merged(value, layout)
         order = [axis for unit in layout for axis in (rows.axes if unit == GRID else (unit,))]
@@ -131,36 +132,32 @@ class EditGraph(NodeBuilder):
         return tensor
 
     def merged(self, value: ir.Value, layout: Layout) -> ir.Value:
-        """A row-carrying value with all its rows, in a layout: the recomputed ones put into the cached ones."""
-        if (value, layout) not in self._merged:
-            stored = store_order(layout)
-            tensor = self._merge_rows(value, stored)
-            self._merged[value, layout] = self.fit(tensor, stored, layout)
-        return self._merged[value, layout]
+        """A row-carrying value with all its rows, in a layout: the recomputed ones put into the cached ones.
 
-    def _merge_rows(self, value: ir.Value, layout: Layout) -> ir.Value:
+        They are cached and merged with the rows first, where a row is one run of memory; products absorb the transpose.
+        """
         rows = self.facts.rows(value)
         assert rows is not None
-        cached, new = self.cached(value, layout), self.rows_in(value, layout)
-        index = self.row_index(rows.grid)
-        position = layout.index(GRID)
-        if position == 0:
-            return self.op("MaskedMerge", [cached, index, new], domain=RETOUCH_DOMAIN, dtype=dtype_of(value))
-        shape = fused_shape(shape_of(value), rows, layout)
-        lead, tail = math.prod(shape[:position]), list(shape[position + 1 :])
-        flat = self.op("Reshape", [cached, self.ints([lead * rows.grid.size, *tail])])
-        new = self.op("Reshape", [new, self.ints([-1, *tail])])
-        merged = self.op(
-            "MaskedMerge",
-            [flat, self._flat_index(rows.grid, lead), new],
-            domain=RETOUCH_DOMAIN,
-            dtype=dtype_of(value),
-        )
-        return self.op("Reshape", [merged, self.ints(shape)])
+        stored = default_layout(shape_of(value), rows)
+        if value not in self._merged:
+            self._merged[value] = self._merge(value, stored, self._position(rows.grid, 0))
+        return self.fit(self._merged[value], stored, layout)
 
-    def _flat_index(self, grid: Grid, lead: int) -> ir.Value:
-        starts = self.constant(np.arange(lead, dtype=np.int64)[:, None] * grid.size)
-        return self.op("Reshape", [self.op("Add", [starts, self.row_index(grid)]), self.ints([-1])])
+    def _merged_in_place(self, value: ir.Value, rows: Rows) -> ir.Value:
+        """All rows in the base shape. A reshape behind the merge would copy the value once more if it is an output."""
+        axis, rank = rows.axes[0], len(shape_of(value))
+        layout = (*range(axis), GRID, *range(axis + 1, rank))
+        return self._merge(value, layout, self._position(rows.grid, axis))
+
+    def _merge(self, value: ir.Value, layout: Layout, position: ir.Value) -> ir.Value:
+        rows = self.rows_in(value, layout[layout.index(GRID) :])
+        operands = [self.cached(value, layout), position, rows]
+        return self.op("MaskedMerge", operands, domain=RETOUCH_DOMAIN, dtype=dtype_of(value))
+
+    def _position(self, grid: Grid, lead: int) -> ir.Value:
+        """The active rows as positions [M, lead + 1] behind leading axes of size one."""
+        index = self.op("Unsqueeze", [self.row_index(grid), self.ints([1])])
+        return self.op("Pad", [index, self.ints([0, lead, 0, 0])]) if lead else index
 
     # Inputs of the edit graph -------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from retouch.export.lattice import Rows
 
-__all__ = ["GRID", "Layout", "default_layout", "fused_shape", "store_order", "without_units"]
+__all__ = ["GRID", "Layout", "default_layout", "fused_shape", "without_units"]
 
 GRID = -1
 Layout = tuple[int, ...]
@@ -27,10 +27,3 @@ def without_units(layout: Layout, shape: tuple[int, ...]) -> Layout:
 def fused_shape(shape: tuple[int, ...], rows: Rows, layout: Layout) -> tuple[int, ...]:
     """The static shape of a value with all its rows in a layout."""
     return tuple(rows.grid.size if axis == GRID else shape[axis] for axis in layout)
-
-
-def store_order(layout: Layout) -> Layout:
-    """A layout in which every row is contiguous: the row axis is moved before a last axis it stands behind."""
-    if layout[-1] != GRID or len(layout) == 1:
-        return layout
-    return (*layout[:-2], GRID, layout[-2])

@@ -24,7 +24,9 @@ from retouch.export.analysis import Analysis, analyse
 from retouch.export.base_graph import add_cacheables
 from retouch.export.canonicalise import canonicalise
 from retouch.export.cleanup import clean_up
+from retouch.export.divide_rms import divide_rms
 from retouch.export.editable import find_editable
+from retouch.export.hoist_scale import hoist_scales
 from retouch.export.load import LoadedModel, load_model
 from retouch.export.model_shapes import dtype_of, shape_of
 from retouch.export.plan import check_coverage, plan_rows
@@ -85,6 +87,8 @@ def export_onnx(
     loaded = load_model(model)
     say("clean up")
     clean_up(loaded.model, options.fix or {})
+    hoist_scales(loaded.model)
+    divide_rms(loaded.model)
     editable, axes = find_editable(loaded.model.graph, options.editable, options.axes)
     canonical = loaded.model.clone()
     norms = canonicalise(canonical)

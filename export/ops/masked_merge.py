@@ -12,6 +12,8 @@ __all__ = ["MaskedMerge"]
 
 @script(RETOUCH, default_opset=op)
 def MaskedMerge(cached, index, rows):  # noqa: N802  (an operator's name)
-    """``cached`` [N, ...] with ``rows`` [M, ...] at the unique positions ``index`` [M]; other rows keep their bits."""
-    axis = op.Constant(value_ints=[1])
-    return op.ScatterND(cached, op.Unsqueeze(index, axis), rows)  # type: ignore[arg-type]
+    """``cached`` with ``rows`` [M, ...] at the unique positions ``index`` [M, K] of its K leading axes.
+
+    All other rows keep their bits.
+    """
+    return op.ScatterND(cached, index, rows)

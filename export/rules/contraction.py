@@ -151,10 +151,12 @@ class _Emission:
 
     def _right_matrix(self, summed: list[str], outer: list[str]) -> tuple[ir.Value, bool]:
         right = self.product.right
-        if self.graph.facts.rows(right.value) is None:
-            order = [label for label in right.labels if label is not None]
-            if order == [*outer, *summed] and len(summed) >= 1:
-                return self._right_dense([*outer, *summed], [len(outer), len(summed)]), True
+        rows = self.graph.facts.rows(right.value)
+        order = [label for label in right.labels if label is not None]
+        if rows is not None and right.labels[rows.axes[0]] in outer:
+            order = [*outer, *summed]
+        if order == [*outer, *summed] and len(summed) >= 1:
+            return self._right_dense(order, [len(outer), len(summed)]), True
         return self._right_dense([*summed, *outer], [len(summed), len(outer)]), False
 
     def _right_dense(self, labels: list[str], groups: list[int]) -> ir.Value:

@@ -109,16 +109,20 @@ def _target_axes(rows: Rows, groups: list[_Group], target: tuple[int, ...]) -> t
 
 
 def _contiguous(layout: Layout, groups: list[_Group]) -> Layout:
-    """A layout, changed as little as possible, in which the axes of every group stand together in order."""
+    """A layout in which the axes of every group stand together in order, where the last of them stood.
+
+    So rows move to the front, where the products that usually follow want them.
+    """
     for group in groups:
         if len(group.source) < 2:
             continue
         first = layout.index(group.source[0])
         if layout[first : first + len(group.source)] == group.source:
             continue
-        rest = [axis for axis in layout if axis not in group.source[1:]]
-        at = rest.index(group.source[0])
-        layout = (*rest[: at + 1], *group.source[1:], *rest[at + 1 :])
+        last = max(layout.index(axis) for axis in group.source)
+        before = [axis for axis in layout[:last] if axis not in group.source]
+        after = [axis for axis in layout[last:] if axis not in group.source]
+        layout = (*before, *group.source, *after)
     return layout
 
 
