@@ -1,7 +1,7 @@
 """Moves scalar factors behind products: ``(a s) (b t)``  ->  ``(a b) (s t)``.
 
-Exporters of attention scale queries and keys before their product. Behind it one multiplication is left, over scores that
-runtimes scale as a part of the product.
+Exporters of attention scale queries and keys before their product. Behind it one multiplication is left, over scores,
+which runtimes do as a part of the product.
 """
 
 from __future__ import annotations
