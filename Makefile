@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo fidelity test test-fast lint clean
+.PHONY: bench demo fidelity test test-fast lint clean
 
 # torch comes first and pinned, so that the extras below are content with it and bring no CUDA build. The terrain model's
 # package comes without its dependencies: it asks for onnxruntime-gpu, which would overwrite onnxruntime.
@@ -16,6 +16,10 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[cpu,demo,models,dev]"
 	$(BIN)/python -m pip install --quiet --no-deps adaptive-terrain-diffusion==0.4.2
 	touch $@
+
+# Takes about a quarter of an hour; bundles are kept in build/bench. Measure on a quiet machine.
+bench: $(STAMP)
+	$(BIN)/python -m retouch.validation.benchmarks --build build/bench --out out/bench --page docs/benchmarks.md
 
 demo: $(STAMP)
 	$(BIN)/python -m retouch.validation.demo --out out/demo
