@@ -21,6 +21,7 @@ from retouch.export.model_shapes import constant
 __all__ = ["clean_up"]
 
 _FOLDED_ELEMENTS = 4096
+_BATCH = "batch"
 
 
 def clean_up(model: ir.Model, fix: Mapping[str, int]) -> list[str]:
@@ -28,7 +29,8 @@ def clean_up(model: ir.Model, fix: Mapping[str, int]) -> list[str]:
 
     Args:
         model: the model.
-        fix: sizes for symbolic dims by name; an unnamed or unmentioned leading dim becomes 1.
+        fix: sizes for symbolic dims by name; ``batch`` also names a leading dim of any other name or of none, which
+            becomes 1 if it is not mentioned.
 
     Requires: opset 18 or later.
     Ensures: every value has a name, an element type and a static shape; there are no Constant nodes, local functions
@@ -72,7 +74,8 @@ def _bind_dims(graph: ir.Graph, fix: Mapping[str, int]) -> list[str]:
             if name is not None and name in fix:
                 dims.append(fix[name])
             elif axis == 0:
-                dims.append(1)
+                unused.discard(_BATCH)
+                dims.append(fix.get(_BATCH, 1))
             else:
                 raise ModelError(
                     f"The input {value.name!r} leaves axis {axis} open (dim {name!r}, shape {value.shape}). "

@@ -14,13 +14,15 @@ from retouch.errors import ExportError
 from retouch.validation.reference_models._cache import CacheEntry
 from retouch.validation.reference_models._catalogue import reference_model
 from retouch.validation.reference_models._model import ReferenceModel, explained_if_missing
+from retouch.validation.reference_models._variant import BATCH_NAME, LOWEST_OPSET, Variant
 
-LOWEST_OPSET = 18
 # Part of every fingerprint; to be raised when builders, weights or export change what is written.
 RECIPE = 1
 
 
-def export_reference(name: str, directory: str | Path, *, opset: int = 18, dynamic_batch: bool = False) -> Path:
+def export_reference(
+    name: str, directory: str | Path, *, opset: int = 18, dynamic_batch: bool = False, torchscript: bool = False
+) -> Path:
     """The path of the model's ONNX file in the directory, exported now unless it is already there.
 
     Beside ``NAME.onnx`` lie ``NAME.feeds.npz`` (example feeds, batch of one) and ``NAME.json`` (what was exported,
@@ -32,7 +34,8 @@ def export_reference(name: str, directory: str | Path, *, opset: int = 18, dynam
         name: a name in ``REFERENCE_MODELS``.
         directory: where the files are kept; created if it does not exist.
         opset: opset of the exported graph.
-        dynamic_batch: leave the batch axis of every input open instead of fixing it to one.
+        dynamic_batch: leave the batch axis of every input open, under the name ``batch``, instead of fixing it to one.
+        torchscript: export with torch's older exporter instead of its dynamo exporter.
 
     Raises:
         ModelError: the name is unknown, or torch or diffusers is not installed.
@@ -43,14 +46,14 @@ def export_reference(name: str, directory: str | Path, *, opset: int = 18, dynam
         raise ExportError(f"expected an opset of at least {LOWEST_OPSET}, got {opset}; leave it at the default")
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    entry = CacheEntry(directory, _stem(name, opset, dynamic_batch))
-    fingerprint = _fingerprint(model, opset, dynamic_batch)
+    variant = Variant(opset, dynamic_batch, torchscript)
+    entry = CacheEntry(directory, f"{name}{variant.suffix}")
+    fingerprint = _fingerprint(model, variant)
     if not entry.holds(fingerprint):
         with explained_if_missing(name):
             from retouch.validation.reference_models import _torch_export
 
-            options = _torch_export.ExportOptions(opset, dynamic_batch)
-            _torch_export.write_entry(model, entry, fingerprint, options)
+            _torch_export.write_entry(model, entry, fingerprint, variant)
     return entry.graph
 
 
@@ -61,24 +64,16 @@ def load_feeds(graph: str | Path) -> dict[str, npt.NDArray[Any]]:
         return dict(stored)
 
 
-def _stem(name: str, opset: int, dynamic_batch: bool) -> str:
-    """File stem of a variant: the bare name for the default one."""
-    parts = [name]
-    if opset != LOWEST_OPSET:
-        parts.append(f"opset{opset}")
-    if dynamic_batch:
-        parts.append("dynamic_batch")
-    return ".".join(parts)
-
-
-def _fingerprint(model: ReferenceModel, opset: int, dynamic_batch: bool) -> str:
+def _fingerprint(model: ReferenceModel, variant: Variant) -> str:
     """Hash of all that decides what an export contains, library versions aside."""
     parts = {
         "recipe": RECIPE,
         "name": model.name,
         "builder": model.builder.__name__,
         "configuration": dict(model.configuration),
-        "opset": opset,
-        "dynamic_batch": dynamic_batch,
+        "opset": variant.opset,
+        "dynamic_batch": BATCH_NAME if variant.dynamic_batch else False,
     }
+    if variant.torchscript:
+        parts["torchscript"] = True
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

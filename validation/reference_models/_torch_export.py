@@ -1,4 +1,4 @@
-"""Writing a reference model with torch's dynamo exporter."""
+"""Writing a reference model with torch's exporters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -19,38 +18,34 @@ import torch
 from retouch.errors import ExportError
 from retouch.validation.reference_models._cache import CacheEntry
 from retouch.validation.reference_models._model import BuiltModel, ReferenceModel
+from retouch.validation.reference_models._variant import BATCH_NAME, Variant
 
 OUTPUT_NAME = "out"
 # A protobuf file ends at 2 GB; the margin leaves room for the graph and for what a rewrite adds to it.
 SINGLE_FILE_LIMIT = 1_500_000_000
 
 
-@dataclass(frozen=True)
-class ExportOptions:
-    """How a reference model is exported."""
-
-    opset: int
-    dynamic_batch: bool
-
-
-def write_entry(model: ReferenceModel, entry: CacheEntry, fingerprint: str, options: ExportOptions) -> None:
+def write_entry(model: ReferenceModel, entry: CacheEntry, fingerprint: str, variant: Variant) -> None:
     """Fills a cache entry, unless another process has filled it while this one waited for its turn."""
     with filelock.FileLock(entry.lock):
         if entry.holds(fingerprint):
             return
         began = time.perf_counter()
         built = model.build()
-        program = _program(built, options)
         with entry.draft() as draft:
-            _save(program, built, draft)
-            about = {**_about(model, options), "seconds": round(time.perf_counter() - began, 1)}
+            if variant.torchscript:
+                _export_torchscript(built, draft, variant)
+            else:
+                _save(_program(built, variant), draft)
+            np.savez(draft.feeds, **{name: np.asarray(tensor) for name, tensor in built.inputs.items()})
+            about = {**_about(model, variant), "seconds": round(time.perf_counter() - began, 1)}
             entry.replace_by(draft, fingerprint, about)
 
 
-def _program(built: BuiltModel, options: ExportOptions) -> torch.onnx.ONNXProgram:
+def _program(built: BuiltModel, variant: Variant) -> torch.onnx.ONNXProgram:
     inputs = tuple(built.inputs.values())
     shapes = None
-    if options.dynamic_batch:
+    if variant.dynamic_batch:
         # torch.export would take an axis whose example size is one for a constant.
         inputs = tuple(torch.cat([tensor, tensor]) for tensor in inputs)
         shapes = _batch_shapes(built)
@@ -60,7 +55,7 @@ def _program(built: BuiltModel, options: ExportOptions) -> torch.onnx.ONNXProgra
             inputs,
             input_names=list(built.inputs),
             output_names=[OUTPUT_NAME],
-            opset_version=options.opset,
+            opset_version=variant.opset,
             dynamic_shapes=shapes,
             dynamo=True,
             verbose=False,
@@ -79,6 +74,11 @@ def _quiet() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
+            # One name for the batch of all inputs is what is wanted.
+            warnings.filterwarnings("ignore", message="# The axis name: batch will not be used")
+            # The older exporter is deprecated, and says of every Python branch that it was traced.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            warnings.filterwarnings("ignore", category=torch.jit.TracerWarning)
             yield
     finally:
         logger.setLevel(level)
@@ -86,28 +86,44 @@ def _quiet() -> Iterator[None]:
 
 def _batch_shapes(built: BuiltModel) -> tuple[Any, ...]:
     """The dynamic shapes of the parameters of the module's forward: axis 0 of every input."""
-    axes = tuple({0: torch.export.Dim.DYNAMIC} for _ in built.inputs)
+    axes = tuple({0: BATCH_NAME} for _ in built.inputs)
     parameters = inspect.signature(built.module.forward).parameters.values()
     variadic = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters)
     return (axes,) if variadic else axes
 
 
-def _save(program: torch.onnx.ONNXProgram, built: BuiltModel, entry: CacheEntry) -> None:
+def _export_torchscript(built: BuiltModel, entry: CacheEntry, variant: Variant) -> None:
+    """Writes the graph with the exporter of torch 1, which many files at hand come from."""
+    open_axes = {name: {0: BATCH_NAME} for name in (*built.inputs, OUTPUT_NAME)} if variant.dynamic_batch else None
+    with _quiet(), torch.no_grad():
+        torch.onnx.export(
+            built.module,
+            tuple(built.inputs.values()),
+            str(entry.graph),
+            input_names=list(built.inputs),
+            output_names=[OUTPUT_NAME],
+            opset_version=variant.opset,
+            dynamic_axes=open_axes,
+            dynamo=False,
+            verbose=False,
+        )
+
+
+def _save(program: torch.onnx.ONNXProgram, entry: CacheEntry) -> None:
     weights = [value.const_value for value in program.model.graph.initializers.values()]
     size = sum(weight.nbytes for weight in weights if weight is not None)
     program.save(str(entry.graph), external_data=size > SINGLE_FILE_LIMIT)
-    feeds: dict[str, Any] = {name: tensor.numpy() for name, tensor in built.inputs.items()}
-    np.savez(entry.feeds, **feeds)
 
 
-def _about(model: ReferenceModel, options: ExportOptions) -> dict[str, Any]:
+def _about(model: ReferenceModel, variant: Variant) -> dict[str, Any]:
     """What a reader of the cache directory wants to know about an entry."""
     return {
         "model": model.name,
         "editable": model.editable,
         "axes": model.axes,
         "configuration": dict(model.configuration),
-        "opset": options.opset,
-        "dynamic_batch": options.dynamic_batch,
+        "opset": variant.opset,
+        "dynamic_batch": variant.dynamic_batch,
+        "torchscript": variant.torchscript,
         "versions": {package: version(package) for package in ("torch", "diffusers", "onnxscript")},
     }
