@@ -15,6 +15,8 @@ from retouch.export.model_shapes import constant_value, dtype_of, shape_of
 
 __all__ = ["add_cacheables"]
 
+_LONGEST_RUN = 512
+
 
 def add_cacheables(model: ir.Model, cacheables: Iterable[Cacheable], facts: Facts) -> None:
     """Appends ``cacheable.<id>`` outputs to a cleaned-up model, in place.
@@ -77,13 +79,29 @@ class _Appender:
         return self.add("Transpose", [self.add("Reshape", [value, self.ints(sizes)])], name, perm=order)
 
     def moments(self, value: ir.Value, cacheable: Cacheable) -> ir.Value:
-        """Mean and variance of every group, accumulated in float32."""
+        """Mean and variance of every group: float32 within runs, then double over their means and variances.
+
+        The combination is that of Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for Computing
+        Sample Variances, 1979. One float32 sum over a whole group puts errors of 1e-5 into a trained model's output.
+        """
         _, batch, groups = cacheable.spec.shape
-        grouped = self.add("Reshape", [value, self.ints([batch, groups, -1])])
-        grouped = self.add("Cast", [grouped], to=int(ir.DataType.DOUBLE))
-        mean = self.add("ReduceMean", [grouped, self.ints([2])], keepdims=1)
-        squares = self.add("ReduceSumSquare", [self.add("Sub", [grouped, mean]), self.ints([2])], keepdims=1)
-        count = self.constant(np.array(math.prod(shape_of(value)) / (batch * groups), dtype=np.float64))
-        both = self.add("Concat", [mean, self.add("Div", [squares, count])], axis=2)
-        both = self.add("Cast", [both], to=int(ir.DataType.FLOAT))
+        run = _run_length(math.prod(shape_of(value)) // (batch * groups))
+        runs = self.add("Reshape", [value, self.ints([batch, groups, -1, run])])
+        means = self.add("ReduceMean", [runs, self.ints([3])], keepdims=1)
+        squares = self.add("ReduceSumSquare", [self.add("Sub", [runs, means]), self.ints([3])], keepdims=0)
+        means = self.add("Squeeze", [self._double(means), self.ints([3])])
+        mean = self.add("ReduceMean", [means, self.ints([2])], keepdims=1)
+        inside = self.add("Div", [self._double(squares), self.constant(np.array(run, dtype=np.float64))])
+        deviation = self.add("Sub", [means, mean])
+        across = self.add("Mul", [deviation, deviation])
+        variance = self.add("ReduceMean", [self.add("Add", [inside, across]), self.ints([2])], keepdims=1)
+        both = self.add("Cast", [self.add("Concat", [mean, variance], axis=2)], to=int(ir.DataType.FLOAT))
         return self.add("Transpose", [both], f"cacheable.{cacheable.spec.id}", perm=[2, 0, 1])
+
+    def _double(self, value: ir.Value) -> ir.Value:
+        return self.add("Cast", [value], to=int(ir.DataType.DOUBLE))
+
+
+def _run_length(count: int) -> int:
+    """The largest divisor of a count that float32 sums well."""
+    return max(length for length in range(1, min(count, _LONGEST_RUN) + 1) if count % length == 0)
