@@ -87,6 +87,9 @@ def _carry_out(task: _Task, steps: Steps) -> Report:
     with EditSession(bundle, threads=task.threads, group_norm=task.group_norm) as session:
         steps.begin("load the run")
         run = session.load_run(task.run)
+        # So that the time that is reported is the edit's, as it is in a session that lives longer.
+        steps.begin("load the graphs")
+        session.preload(base=False, record=task.commit is not None)
         steps.begin("edit")
         result = session.edit(run, feeds, region=region, fallback=task.fallback, record=task.commit is not None)
         steps.begin("write the outputs")

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from retouch.bundle import Bundle, EditGraphSpec
 from retouch.engines import Engine, Program
+
+
+_Key = tuple[str, tuple[str, ...] | None]
 
 
 class Programs:
@@ -21,7 +25,7 @@ class Programs:
         self._bundle = bundle
         self._own = tuple(output.tensor.name for output in bundle.manifest.outputs)
         self._lock = threading.Lock()
-        self._open: dict[tuple[str, tuple[str, ...] | None], Program] = {}
+        self._open: dict[_Key, Future[Program]] = {}
 
     def base(self, cacheables: Sequence[str] = ()) -> Program:
         """The full model, which also gives the cacheables with those ids."""
@@ -36,8 +40,31 @@ class Programs:
         """The graph that prepares inputs of an edit graph."""
         return self._get(file, None)
 
+    def load(self, programs: Sequence[Callable[[], Program]]) -> None:
+        """Open programs side by side, which engines do outside of Python's lock.
+
+        Args:
+            programs: calls of this object's methods.
+        """
+        with ThreadPoolExecutor(max_workers=len(programs)) as pool:
+            for opened in [pool.submit(program) for program in programs]:
+                opened.result()
+
     def _get(self, file: str, outputs: tuple[str, ...] | None) -> Program:
+        key = (file, outputs)
         with self._lock:
-            if (file, outputs) not in self._open:
-                self._open[file, outputs] = self._engine.open(self._bundle.path / file, outputs)
-            return self._open[file, outputs]
+            known = self._open.get(key)
+            future = self._open.setdefault(key, Future())
+        if known is None:
+            self._fill(key, future)
+        return future.result()
+
+    def _fill(self, key: _Key, future: Future[Program]) -> None:
+        file, outputs = key
+        try:
+            future.set_result(self._engine.open(self._bundle.path / file, outputs))
+        except BaseException as error:
+            # Those who wait get the error; the next one who asks tries again.
+            with self._lock:
+                del self._open[key]
+            future.set_exception(error)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from retouch.bundle import Bundle
+from retouch.engines import Program
 from retouch.engines.ort import OrtEngine, Provider
 from retouch.errors import RunError
 from retouch.region import Region, RegionPolicy
@@ -73,14 +75,21 @@ class EditSession:
         self._opened()
         return self
 
-    def preload(self) -> Self:
-        """The open session, with the graphs loaded that base runs and edits need; else their first runs load them."""
+    def preload(self, *, base: bool = True, record: bool = False) -> Self:
+        """The open session, with the graphs loaded that its runs need; else their first runs load them.
+
+        Args:
+            base: whether base runs will be made.
+            record: whether edits will be recorded.
+        """
         runtime = self._opened()
-        runtime.programs.base(runtime.kept)
-        spec = edit_spec(runtime.manifest, self._group_norm)[1]
-        runtime.programs.edit(spec, record=False)
+        programs, spec = runtime.programs, edit_spec(runtime.manifest, self._group_norm)[1]
+        wanted: list[Callable[[], Program]] = [partial(programs.edit, spec, record=record)]
+        if base:
+            wanted.append(partial(programs.base, runtime.kept))
         if spec.prep_file is not None:
-            runtime.programs.prep(spec.prep_file)
+            wanted.append(partial(programs.prep, spec.prep_file))
+        programs.load(wanted)
         return self
 
     def close(self) -> None:

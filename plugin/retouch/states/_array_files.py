@@ -41,10 +41,13 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     Raises:
         OSError: it cannot be written.
     """
+    path.touch()
+    permissions = path.stat().st_mode
     try:
         save_file({name: _bits(array) for name, array in arrays.items()}, path)
     except SafetensorError as error:  # which is how it reports a full disk
         raise OSError(str(error)) from error
+    path.chmod(permissions)  # the file is one of its own, which only its owner could read
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:

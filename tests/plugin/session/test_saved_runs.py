@@ -12,6 +12,7 @@ import pytest
 
 from retouch import EditSession, Region, RunError, RunFileError
 from retouch.bundle import BreakEven, Bundle
+from retouch.engines.ort import OrtEngine
 from retouch.states import read_record
 
 PATCH = Region.from_boxes([(2, 3, 5, 6)], (8, 8), "exact")
@@ -114,3 +115,23 @@ def test_a_run_that_lacks_a_feed_is_refused(hand_built: Any, saved: Path) -> Non
     (saved / "run.json").write_text(json.dumps(record))
     with session(hand_built.bundle) as live, pytest.raises(RunFileError, match="to have outputs y, got none"):
         live.load_run(saved)
+
+
+def test_preloaded_graphs_are_those_that_runs_use(hand_built: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    load = OrtEngine.open
+
+    def spy(self: OrtEngine, graph: Path, *rest: Any) -> Any:
+        opened.append(graph.name)
+        return load(self, graph, *rest)
+
+    monkeypatch.setattr(OrtEngine, "open", spy)
+    with session(hand_built.bundle) as live:
+        live.preload()
+        assert sorted(opened) == ["base.onnx", "edit_corrected.onnx", "prep.onnx"]
+        live.edit(live.base(hand_built.feeds(0)), hand_built.feeds(1), region=PATCH)
+        assert len(opened) == 3
+    opened.clear()
+    with session(hand_built.bundle) as live:
+        live.preload(base=False)
+        assert sorted(opened) == ["edit_corrected.onnx", "prep.onnx"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
 import signal
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -81,6 +83,16 @@ def test_outputs_are_plain_files_under_safe_names(run: Path) -> None:
     assert len({file.lower() for file in record.outputs.values()}) == 3
     np.testing.assert_array_equal(np.load(run / record.outputs["a/b"]), np.arange(3.0))
     assert FileNames().unique("../../etc") == "_etc"
+
+
+def test_permissions_follow_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_run(tmp_path / "run", RECORD, parts())
+    finally:
+        os.umask(before)
+    files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o640}
 
 
 def test_the_bundle_is_remembered_relatively(tmp_path: Path) -> None:
