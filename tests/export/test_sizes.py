@@ -1,0 +1,25 @@
+"""Diffusers' UNet and DiT at the sizes people use: everything heavy on rows, verification passed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from retouch.export import export_onnx
+from retouch.validation.reference_models import export_reference
+
+pytest.importorskip("diffusers")
+
+# Latents of 32 x 32 and of 64 x 64.
+SIZES = {"ddpm_unet_32": (32, 32), "ddpm_unet_64": (64, 64), "dit_256": (32, 32), "dit_1024": (64, 64)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIZES)
+def test_size(name: str, cache: Path, tmp_path: Path) -> None:
+    bundle = export_onnx(export_reference(name, cache), tmp_path / "bundle")
+    assert bundle.manifest.grid(bundle.manifest.editable.grid).dims == SIZES[name]
+    assert bundle.manifest.coverage >= 0.99
+    assert [row.op for row in bundle.manifest.plan if row.plan == "densified" and row.flops] == []
+    assert set(bundle.manifest.verification) >= {"identity.cached", "masked_reference.cached", "all_rows"}
