@@ -7,6 +7,7 @@ and compute in one kernel; exporters write ``rsqrt`` as a square root and a reci
 from __future__ import annotations
 
 import onnx_ir as ir
+from onnx_ir.passes import common as passes
 
 from retouch.export.model_shapes import dtype_of, shape_of
 
@@ -30,11 +31,9 @@ def divide_rms(model: ir.Model) -> int:
         model.graph.insert_before(node, division)
         output.replace_all_uses_with(result, replace_graph_outputs=True)
         result.name = output.name
-        reciprocal = next(value for value in node.inputs if value is not None and value is not root[0])
         model.graph.remove(node, safe=True)
-        if not list(reciprocal.uses()) and not reciprocal.is_graph_output():
-            model.graph.remove(reciprocal.producer(), safe=True)
         changed += 1
+    passes.RemoveUnusedNodesPass()(model)
     return changed
 
 

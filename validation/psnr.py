@@ -48,9 +48,10 @@ def measure_psnr(got: NDArray[Any], expected: NDArray[Any], region: Region, *, p
 
 
 def _grown(mask: NDArray[np.bool_], steps: int) -> NDArray[np.bool_]:
-    window = (2 * steps + 1,) * mask.ndim
-    around = np.lib.stride_tricks.sliding_window_view(np.pad(mask, steps), window)
-    grown: NDArray[np.bool_] = around.any(axis=tuple(range(mask.ndim, 2 * mask.ndim)))
+    grown: NDArray[np.bool_] = mask
+    for axis in range(mask.ndim):
+        padded = np.pad(grown, [(steps, steps) if other == axis else (0, 0) for other in range(mask.ndim)])
+        grown = np.any(np.lib.stride_tricks.sliding_window_view(padded, 2 * steps + 1, axis), axis=-1)
     return grown
 
 
