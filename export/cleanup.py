@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import onnxscript.optimizer
 from onnx_ir.passes import common as passes
@@ -61,7 +62,14 @@ def clean_up(model: ir.Model, fix: Mapping[str, int]) -> list[str]:
 
 def _bind_dims(graph: ir.Graph, fix: Mapping[str, int]) -> list[str]:
     done, unused = [], set(fix)
+    open_dims = {d.value or "" for v in graph.inputs if v.shape for d in v.shape if not isinstance(d, int)}
     for value in graph.inputs:
+        dtype = value.dtype if isinstance(value.type, ir.TensorType) else None
+        if dtype is None or not (dtype.is_floating_point() or dtype.is_integer() or dtype == ir.DataType.BOOL):
+            raise ModelError(
+                f"The input {value.name!r} is of type {value.type}, expected a tensor of numbers or truth values. "
+                "Export the model with such inputs only."
+            )
         if value.shape is None:
             raise ModelError(f"The input {value.name!r} has no shape. Export the model with shaped inputs.")
         dims: list[int] = []
@@ -82,11 +90,14 @@ def _bind_dims(graph: ir.Graph, fix: Mapping[str, int]) -> list[str]:
                     f"An edit graph is made for one size: pass it, for example --fix {name or 'NAME'}=64."
                 )
             done.append(f"bound dim {name!r} of input {value.name!r} to {dims[-1]}")
+        if min(dims, default=1) < 1:
+            raise ModelError(
+                f"The input {value.name!r} has no elements (shape {dims}). Give every dim a positive size."
+            )
         value.shape = ir.Shape(dims)
     if unused:
-        names = sorted({d.value or "" for v in graph.inputs if v.shape for d in v.shape if not isinstance(d, int)})
         raise ModelError(
-            f"--fix names {sorted(unused)}, but the model's inputs have no such open dims (open: {names})."
+            f"--fix names {sorted(unused)}, but the model's inputs have no such open dims (open: {sorted(open_dims)})."
         )
     return list(dict.fromkeys(done))
 
@@ -100,10 +111,20 @@ def _folds(node: ir.Node) -> bool | None:
 
 
 def _forget_shapes(graph: ir.Graph) -> None:
-    """Drops inferred shapes, which may still speak of symbolic dims."""
+    """Drops inferred shapes, which may still speak of symbolic dims; what only the file can tell stays."""
     for node in graph:
         for value in node.outputs:
-            value.shape = None
+            if not (_is_foreign(node) and _is_static(value)):
+                value.shape = None
+
+
+def _is_foreign(node: ir.Node) -> bool:
+    """Whether ONNX does not define the operator."""
+    return node.domain not in ("", "ai.onnx") or not onnx.defs.has(node.op_type)
+
+
+def _is_static(value: ir.Value) -> bool:
+    return value.shape is not None and all(isinstance(dim, int) for dim in value.shape)
 
 
 def _refuse_control_flow(graph: ir.Graph) -> None:
@@ -118,10 +139,15 @@ def _refuse_control_flow(graph: ir.Graph) -> None:
 def _check_shapes(graph: ir.Graph) -> None:
     for node in graph:
         for value in node.outputs:
-            known = value.shape is not None and all(isinstance(dim, int) for dim in value.shape)
-            if not known or value.dtype is None:
+            if _is_static(value) and value.dtype is not None:
+                continue
+            what = f"The shape of {value.name!r}, output of {node.op_type} node {node.name!r}, is not known"
+            if _is_foreign(node):
                 raise ModelError(
-                    f"The shape of {value.name!r}, output of {node.op_type} node {node.name!r}, is not known "
-                    f"after shape inference (got {value.shape}). Fix open dims with --fix NAME=SIZE, or export with "
-                    "static shapes."
+                    f"{what}: ONNX does not define the operator {node.domain or 'ai.onnx'}.{node.op_type}. Let the "
+                    "file tell element type and static shape of its outputs (value_info), or replace the operator."
                 )
+            raise ModelError(
+                f"{what} after shape inference (got {value.shape}). Fix open dims with --fix NAME=SIZE, or export with "
+                "static shapes."
+            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from retouch.errors import ExportError
-from retouch.export.model_shapes import shape_of
+from retouch.export.model_shapes import dtype_of, shape_of
 
 __all__ = ["find_editable"]
 
@@ -16,9 +16,9 @@ def find_editable(graph: ir.Graph, name: str | None, axes: tuple[int, ...] | Non
     """Name and axes of the editable input: as given, else the one input that looks like it.
 
     Raises:
-        ExportError: the input is absent or ambiguous, or an axis is out of range.
+        ExportError: the input is absent or ambiguous, holds no numbers, or an axis is out of range.
     """
-    described = ", ".join(f"{value.name}{list(shape_of(value))}" for value in graph.inputs)
+    described = ", ".join(f"{value.name}{list(shape_of(value))}" for value in graph.inputs) or "none"
     if name is None:
         candidates = [value for value in graph.inputs if len(shape_of(value)) >= 3] or [
             value for value in graph.inputs if len(shape_of(value)) == 2
@@ -36,7 +36,12 @@ def find_editable(graph: ir.Graph, name: str | None, axes: tuple[int, ...] | Non
         if not found:
             raise ExportError(f"The model has no input {name!r}; its inputs are {described}. Name one with --input.")
         value = found[0]
-    shape = shape_of(value)
+    shape, dtype = shape_of(value), dtype_of(value)
+    if not (dtype.is_floating_point() or dtype.is_integer()):
+        raise ExportError(
+            f"The editable input {value.name!r} has elements of type {dtype.name}; expected floating-point numbers or "
+            "integers (latents, token ids). Name another input with --input NAME, or cast inside the model."
+        )
     if axes is None:
         axes = tuple(range(2, len(shape))) if len(shape) >= 4 else (1,)
     axes = tuple(axis + len(shape) if axis < 0 else axis for axis in axes)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import onnx
 import onnx_ir as ir
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx_ir.passes import common as passes
 
 from retouch.errors import ModelError
+from retouch.export.model_file import read_model
 
 __all__ = ["MINIMUM_OPSET", "LoadedModel", "load_model"]
 
@@ -35,37 +36,24 @@ def load_model(path: str | os.PathLike[str]) -> LoadedModel:
     """The model in a file, at opset 18 or later.
 
     Raises:
-        ModelError: the file is absent, is not an ONNX model, lacks its external data, or cannot be converted.
+        ModelError: the file is absent, is not an ONNX model, lacks its external data, is of a newer opset than the
+            installed onnx knows, or cannot be converted.
     """
     path = Path(path)
-    if not path.is_file():
-        raise ModelError(f"There is no model file at {path}. Give the path of an .onnx file.")
-    try:
-        model = ir.load(path)
-    except (DecodeError, ValueError, UnicodeDecodeError) as error:
-        raise ModelError(
-            f"{path} is not a readable ONNX model ({error}). Give a file written by an ONNX exporter."
-        ) from error
-    if len(model.graph.outputs) == 0:
-        raise ModelError(
-            f"{path} is not a usable ONNX model: its graph has no outputs. Give a file written by an ONNX exporter."
-        )
-    _check_external_data(model, path)
+    model = read_model(path)
+    # Files of older exporters list every weight among the inputs, as a default.
+    passes.RemoveInitializersFromInputsPass()(model)
     opset = model.opset_imports.get("", 0)
+    newest = onnx.defs.onnx_opset_version()
+    if opset > newest:
+        raise ModelError(
+            f"{path} uses opset {opset}; the installed onnx {onnx.__version__} knows operators up to opset {newest}. "
+            f"Update onnx, or export the model again with opset_version={newest} or lower."
+        )
     converted = None
     if opset < MINIMUM_OPSET:
         model, converted = _raised(model, path, opset), opset
     return LoadedModel(model, path.stem, _file_hash(path), converted)
-
-
-def _check_external_data(model: ir.Model, path: Path) -> None:
-    for value in model.graph.initializers.values():
-        tensor = value.const_value
-        if isinstance(tensor, ir.ExternalTensor) and not Path(tensor.path).is_file():
-            raise ModelError(
-                f"{path} keeps the weight {value.name!r} in {tensor.path}, which does not exist. "
-                "Copy the model's external data file into the model's folder."
-            )
 
 
 def _raised(model: ir.Model, path: Path, opset: int) -> ir.Model:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -99,9 +99,8 @@ def _emit_whole(node: ir.Node, builder: EditGraph) -> None:
 def _assemble(model: ir.Model, builder: EditGraph, outputs: list[ir.Value], suffix: str) -> EditModels:
     updates = builder.updates
     split = split_by_binding_time(builder, [*outputs, *updates.values()])
-    opset = model.opset_imports.get("", 18)
     prep = (
-        _model("prep", split.prep, builder, split.prepared, _prepared_names(split.prepared), opset)
+        _model("prep", split.prep, builder, split.prepared, _prepared_names(split.prepared), model.opset_imports)
         if split.prep
         else None
     )
@@ -112,7 +111,8 @@ def _assemble(model: ir.Model, builder: EditGraph, outputs: list[ir.Value], suff
         value.type = ir.TensorType(_element_type(spec.dtype))
         value.shape = ir.Shape(spec.shape)
     names = [str(value.name) for value in model.graph.outputs] + [f"update.{key}" for key in updates]
-    edit = _model("edit", split.edit, builder, [*outputs, *updates.values()], names, opset, split.prepared)
+    results = [*outputs, *updates.values()]
+    edit = _model("edit", split.edit, builder, results, names, model.opset_imports, split.prepared)
     _type_outputs(edit, model, builder)
     graph_spec = _spec(edit, prep, prepared, builder, tuple(updates), suffix)
     used = {key: builder.cacheables[key] for key in (*graph_spec.cached, *graph_spec.prep_cached)}
@@ -158,7 +158,7 @@ def _model(
     builder: EditGraph,
     outputs: Sequence[ir.Value],
     output_names: Sequence[str],
-    opset: int,
+    opsets: Mapping[str, int],
     prepared: Sequence[ir.Value] = (),
 ) -> ir.Model:
     """A model of copies of some nodes; values that are prepared elsewhere become inputs."""
@@ -179,20 +179,19 @@ def _model(
             initializers.append(copies[value])
     made = [_copy(node, copies) for node in nodes]
     results = [_named(copies[value], name, made) for value, name in zip(outputs, output_names, strict=True)]
-    graph = ir.Graph(
-        inputs, results, nodes=made, initializers=initializers, opset_imports={"": opset, DOMAIN: VERSION}, name=name
-    )
+    domains = {node.domain for node in made} | {""}
+    opset = opsets.get("", 18)
+    imports = {"": opset, **{domain: version for domain, version in opsets.items() if domain in domains}}
+    graph = ir.Graph(inputs, results, nodes=made, initializers=initializers, opset_imports=imports, name=name)
     for value in results:
         value.name = str(value.name).removeprefix(_OUTPUT_MARK)
-    domains = {node.domain for node in made}
     model = ir.Model(graph, ir_version=_IR_VERSION, producer_name="retouch")
     if DOMAIN in domains:
+        graph.opset_imports[DOMAIN] = VERSION
         present = {node.op_type for node in made if node.domain == DOMAIN}
         for function in functions(opset):
             if function.name in present:
                 model.functions[function.identifier()] = function
-    else:
-        del graph.opset_imports[DOMAIN]
     return model
 
 

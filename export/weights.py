@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
 import onnx_ir as ir
 
 __all__ = ["WeightsFile"]
@@ -31,9 +32,11 @@ class WeightsFile:
         with self.path.open("ab") as file:
             for value in model.graph.initializers.values():
                 tensor = value.const_value
-                if tensor is None or tensor.nbytes < _INLINE_BYTES or tensor.dtype == ir.DataType.STRING:
+                if tensor is None:
                     continue
-                if tensor.dtype == ir.DataType.INT64 and tensor.nbytes < _PAGE * 16:
+                if _stays_inline(tensor):
+                    # The model's own external data is not where the graph will be.
+                    value.const_value = _in_memory(tensor)
                     continue
                 offset, length = self._place(tensor, file)
                 value.const_value = ir.ExternalTensor(
@@ -63,3 +66,15 @@ class WeightsFile:
             head = f"{tensor.dtype}{tuple(tensor.shape)}".encode()
             self._seen[id(tensor)] = (tensor, hashlib.sha256(head + tensor.tobytes()).digest())
         return self._seen[id(tensor)][1]
+
+
+def _stays_inline(tensor: ir.TensorProtocol) -> bool:
+    if tensor.nbytes < _INLINE_BYTES or tensor.dtype == ir.DataType.STRING:
+        return True
+    return tensor.dtype == ir.DataType.INT64 and tensor.nbytes < _PAGE * 16
+
+
+def _in_memory(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
+    if not isinstance(tensor, ir.ExternalTensor):
+        return tensor
+    return ir.Tensor(np.array(tensor.numpy()), name=tensor.name)  # a copy: the file may be closed before this is used

@@ -40,7 +40,7 @@ def masked_reference(model: ir.Model, analysis: Analysis, *, corrected_moments: 
         outputs,
         nodes=twin.nodes,
         initializers=twin.initializers,
-        opset_imports={"": model.opset_imports.get("", 18)},
+        opset_imports={domain: opset for domain, opset in model.opset_imports.items() if domain != RETOUCH_DOMAIN},
         name="masked_reference",
     )
     return ir.Model(graph, ir_version=model.ir_version, producer_name="retouch")
