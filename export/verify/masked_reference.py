@@ -97,8 +97,9 @@ class _Twin:
         """``Where``, in a type that engines implement it for."""
         if dtype.is_floating_point() or dtype in (ir.DataType.INT32, ir.DataType.INT64):
             return self._op("Where", [mask, new, old])
-        wide = [self._cast(part, ir.DataType.INT64) for part in (new, old)]
-        return self._cast(self._op("Where", [mask, *wide]), dtype)
+        number = ir.DataType.UINT8 if dtype == ir.DataType.BOOL else ir.DataType.INT64
+        numbers = [self._cast(part, number) for part in (new, old)]
+        return self._cast(self._op("Where", [mask, *numbers]), dtype)
 
     def _mask_shape(self, rows: Rows, rank: int) -> list[int]:
         shape = [1] * rank
