@@ -42,6 +42,7 @@ class RotaryEmbedding:
             return graph.op("Gather", [graph.whole(value), index], {"axis": 1})
 
         positions = node.inputs[3] if len(node.inputs) > 3 else None
+        angles: list[ir.Value | None]
         if positions is None:
             angles = [picked(cosines), picked(sines)]
         else:

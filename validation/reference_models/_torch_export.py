@@ -37,7 +37,8 @@ def write_entry(model: ReferenceModel, entry: CacheEntry, fingerprint: str, vari
                 _export_torchscript(built, draft, variant)
             else:
                 _save(_program(built, variant), draft)
-            np.savez(draft.feeds, **{name: np.asarray(tensor) for name, tensor in built.inputs.items()})
+            feeds: dict[str, Any] = {name: tensor.numpy() for name, tensor in built.inputs.items()}
+            np.savez(draft.feeds, **feeds)
             about = {**_about(model, variant), "seconds": round(time.perf_counter() - began, 1)}
             entry.replace_by(draft, fingerprint, about)
 
@@ -78,7 +79,7 @@ def _quiet() -> Iterator[None]:
             warnings.filterwarnings("ignore", message="# The axis name: batch will not be used")
             # The older exporter is deprecated, and says of every Python branch that it was traced.
             warnings.simplefilter("ignore", DeprecationWarning)
-            warnings.filterwarnings("ignore", category=torch.jit.TracerWarning)
+            warnings.filterwarnings("ignore", category=torch.jit.TracerWarning)  # type: ignore[attr-defined]
             yield
     finally:
         logger.setLevel(level)

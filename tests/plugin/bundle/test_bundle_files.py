@@ -86,6 +86,15 @@ def test_missing_file_is_found_by_its_size(bundle: Bundle) -> None:
         Bundle.open(bundle.path, check="size")
 
 
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("check", ["hash", "size"])
+def test_truncated_file_is_found(bundle: Bundle, name: str, check: str) -> None:
+    content = FILES[name]
+    (bundle.path / name).write_bytes(content[: len(content) // 2])
+    with pytest.raises(BundleError, match=rf"(?s){name}.*export again"):
+        Bundle.open(bundle.path, check=check)  # type: ignore[arg-type]
+
+
 def test_unknown_check_is_refused(bundle: Bundle) -> None:
     with pytest.raises(BundleError, match="hash, size, none, but got 'md5'"):
         Bundle.open(bundle.path, check="md5")  # type: ignore[arg-type]
