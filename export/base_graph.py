@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from retouch.export.analysis import Facts
-from retouch.export.emit import Cacheable
+from retouch.export.edit_inputs import Cacheable
 from retouch.export.layout import GRID
 from retouch.export.model_shapes import constant_value, dtype_of, shape_of
 

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from retouch.bundle import CacheableSpec, NeighbourhoodSpec
-from retouch.errors import ExportError
+from retouch.bundle import CacheableSpec
 from retouch.export.analysis import Facts
+from retouch.export.columns import Columns
+from retouch.export.edit_inputs import Cacheable, EditInputs
 from retouch.export.lattice import Grid, Rows
 from retouch.export.layout import GRID, Layout, default_layout, fused_shape, without_units
 from retouch.export.model_shapes import constant, dtype_of, element_count, shape_of
-from retouch.export.node_builder import BindingTime, NodeBuilder
+from retouch.export.node_builder import BindingTime
 from retouch.export.rules._rule import RETOUCH_DOMAIN
 
-__all__ = ["Cacheable", "EditGraph", "Emitted"]
+__all__ = ["EditGraph", "Emitted"]
 
 _FOLD_LIMIT = 1 << 16
 
@@ -30,20 +31,7 @@ class Emitted:
     layout: Layout
 
 
-@dataclass(frozen=True)
-class Cacheable:
-    """What the base graph has to compute for one ``cached.<id>`` input.
-
-    ``groups`` is the group count of a GroupNorm whose moments are wanted, ``None`` if the value itself is.
-    """
-
-    spec: CacheableSpec
-    value: ir.Value
-    layout: Layout
-    groups: int | None = None
-
-
-class EditGraph(NodeBuilder):
+class EditGraph(Columns, EditInputs):
     """Builds one edit graph. Rules call it to read their operands and to record their results.
 
     Args:
@@ -55,12 +43,29 @@ class EditGraph(NodeBuilder):
         super().__init__()
         self.facts = facts
         self.corrected_moments = corrected_moments
-        self.cacheables: dict[str, Cacheable] = {}
         self.updates: dict[str, ir.Value] = {}
-        self.neighbourhoods: dict[str, NeighbourhoodSpec] = {}
         self._rows: dict[ir.Value, Emitted] = {}
         self._whole: dict[ir.Value, ir.Value] = {}
         self._merged: dict[ir.Value, ir.Value] = {}
+
+    # The model's edges --------------------------------------------------------------------------------------
+
+    def open_editable(self, source: ir.Value) -> None:
+        """Adds the editable input, whole, and picks out its active rows."""
+        rows = self.facts.rows(source)
+        assert rows is not None
+        tensor = self.input(str(source.name), dtype_of(source), shape_of(source), BindingTime.EDIT)
+        self.gather_whole(source, tensor, rows)
+
+    def output(self, value: ir.Value) -> ir.Value:
+        """An output of the model, whole."""
+        tensor = self.whole(value)
+        assert tensor is not None
+        return tensor
+
+    def output_shape(self, value: ir.Value) -> ir.Shape:
+        """The shape of an output of the model."""
+        return ir.Shape(shape_of(value))
 
     # Results ------------------------------------------------------------------------------------------------
 
@@ -161,10 +166,6 @@ class EditGraph(NodeBuilder):
 
     # Inputs of the edit graph -------------------------------------------------------------------------------
 
-    def row_index(self, grid: Grid) -> ir.Value:
-        """The input that lists the active rows of a grid."""
-        return self.input(f"rows.{grid.id}", ir.DataType.INT64, [f"M_{grid.id}"], BindingTime.EDIT)
-
     def cached(self, value: ir.Value, layout: Layout) -> ir.Value:
         """The input that carries the base run's value in a layout; its recomputed rows become an update output."""
         rows = self.facts.rows(value)
@@ -185,38 +186,6 @@ class EditGraph(NodeBuilder):
             self.cacheables[key] = Cacheable(spec, value, layout)
             self.updates[key] = self.rows_in(value, layout)
         return self.input(f"cached.{key}", dtype_of(value), shape, BindingTime.EDIT)
-
-    def cached_moments(self, value: ir.Value, groups: int) -> ir.Value:
-        """The input that carries mean and variance [2, batch, groups] of a value in the base run."""
-        key = f"{value.name}[moments{groups}]"
-        shape = (2, shape_of(value)[0], groups)
-        if key not in self.cacheables:
-            spec = CacheableSpec(key, str(value.name), "statistic", None, None, "float32", shape, math.prod(shape) * 4)
-            self.cacheables[key] = Cacheable(spec, value, (), groups)
-        return self.input(f"cached.{key}", ir.DataType.FLOAT, shape, BindingTime.STATISTIC)
-
-    def neighbours(self, spec: NeighbourhoodSpec) -> ir.Value:
-        """The index input [M, T] of a neighbourhood."""
-        self._register(spec)
-        taps = math.prod(len(axis[0]) for axis in spec.sources)
-        return self.input(f"neighbours.{spec.id}", ir.DataType.INT64, [f"M_{spec.target}", taps], BindingTime.EDIT)
-
-    def neighbour_weights(self, spec: NeighbourhoodSpec) -> ir.Value:
-        """The weight input [M, T] of a neighbourhood."""
-        taps = math.prod(len(axis[0]) for axis in spec.sources)
-        return self.input(f"weights.{spec.id}", ir.DataType.FLOAT, [f"M_{spec.target}", taps], BindingTime.EDIT)
-
-    def _register(self, spec: NeighbourhoodSpec) -> None:
-        if self.neighbourhoods.setdefault(spec.id, spec) != spec:
-            raise ExportError(
-                f"Two different neighbourhoods are both named {spec.id!r}, so one would read the other's rows. "
-                "The rule that names them must put all that tells them apart into the name."
-            )
-
-    def halo(self, spec: NeighbourhoodSpec) -> ir.Value:
-        """The input [H] that lists the inactive source rows a neighbourhood reads."""
-        self._register(spec)
-        return self.input(f"halo.{spec.id}", ir.DataType.INT64, [f"H_{spec.id}"], BindingTime.EDIT)
 
     # Operands without rows ----------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from retouch.bundle import (
     Manifest,
     ModelSpec,
     OutputSpec,
+    StackSpec,
     TensorSpec,
 )
 from retouch.export.analysis import Analysis, analyse
@@ -30,7 +31,7 @@ from retouch.export.hoist_scale import hoist_scales
 from retouch.export.load import LoadedModel, load_model
 from retouch.export.model_shapes import dtype_of, shape_of
 from retouch.export.plan import check_coverage, plan_rows
-from retouch.export.rewrite import EditModels, rewrite
+from retouch.export.rewrite import EditModels, rewrite, rewrite_stacked
 from retouch.export.verify import Verifier, example_feeds, masked_reference
 from retouch.export.weights import WeightsFile
 
@@ -100,10 +101,12 @@ def export_onnx(
     edits = {"cached": rewrite(canonical, analysis, corrected_moments=False)}
     if norms:
         edits["corrected"] = rewrite(canonical, analysis, corrected_moments=True, suffix="_corrected")
-    manifest = _manifest(loaded, canonical, analysis, axes, edits).replace(plan=plan)
+    stack = rewrite_stacked(canonical, analysis)
+    models = [*edits.values(), *([] if isinstance(stack, str) else [stack])]
+    manifest = _manifest(loaded, canonical, analysis, axes, edits, stack).replace(plan=plan)
     with BundleWriter(output) as writer:
         say("write")
-        _write(writer.path, loaded, analysis, edits)
+        _write(writer.path, loaded, analysis, models)
         if options.verify:
             manifest = manifest.replace(
                 verification=_verified(writer.path, manifest, canonical, analysis, options, say)
@@ -113,10 +116,16 @@ def export_onnx(
 
 
 def _manifest(
-    loaded: LoadedModel, model: ir.Model, analysis: Analysis, axes: tuple[int, ...], edits: Mapping[str, EditModels]
+    loaded: LoadedModel,
+    model: ir.Model,
+    analysis: Analysis,
+    axes: tuple[int, ...],
+    edits: Mapping[str, EditModels],
+    stack: EditModels | str,
 ) -> Manifest:
-    cacheables = {key: cacheable for edit in edits.values() for key, cacheable in edit.cacheables.items()}
-    neighbourhoods = {key: spec for edit in edits.values() for key, spec in edit.neighbourhoods.items()}
+    models = [*edits.values(), *([] if isinstance(stack, str) else [stack])]
+    cacheables = {key: cacheable for edit in models for key, cacheable in edit.cacheables.items()}
+    neighbourhoods = {key: spec for edit in models for key, spec in edit.neighbourhoods.items()}
     grids = analysis.facts.grids.grids.values()
     return Manifest(
         producer=PRODUCER,
@@ -128,6 +137,7 @@ def _manifest(
         neighbourhoods=tuple(neighbourhoods.values()),
         cacheables=tuple(cacheable.spec for cacheable in cacheables.values()),
         edits={mode: edit.spec for mode, edit in edits.items()},
+        stacked=StackSpec(reason=stack) if isinstance(stack, str) else StackSpec(stack.spec),
         plan=(),
     )
 
@@ -146,12 +156,12 @@ def _output(value: ir.Value, analysis: Analysis) -> OutputSpec:
     return OutputSpec(_tensor(value), rows.grid.id if rows else None, rows.axes if rows else ())
 
 
-def _write(path: Path, loaded: LoadedModel, analysis: Analysis, edits: Mapping[str, EditModels]) -> None:
+def _write(path: Path, loaded: LoadedModel, analysis: Analysis, edits: Sequence[EditModels]) -> None:
     weights = WeightsFile(path / "weights.bin")
-    cacheables = {key: cacheable for edit in edits.values() for key, cacheable in edit.cacheables.items()}
+    cacheables = {key: cacheable for edit in edits for key, cacheable in edit.cacheables.items()}
     add_cacheables(loaded.model, cacheables.values(), analysis.facts)
     graphs: list[tuple[ir.Model | None, str | None]] = [(loaded.model, "base.onnx")]
-    for edit in edits.values():
+    for edit in edits:
         graphs += [(edit.prep, edit.spec.prep_file), (edit.edit, edit.spec.file)]
     for model, file in graphs:
         if model is not None and file is not None:

@@ -11,7 +11,8 @@ from onnx_ir.passes import common as passes
 from retouch.bundle import EditGraphSpec, NeighbourhoodSpec, TensorSpec
 from retouch.export.analysis import Analysis
 from retouch.export.binding_time import split_by_binding_time
-from retouch.export.emit import Cacheable, EditGraph
+from retouch.export.edit_inputs import Cacheable
+from retouch.export.emit import EditGraph
 from retouch.export.lattice import Invariant
 from retouch.export.model_shapes import dtype_of, shape_of
 from retouch.export.node_builder import BindingTime
@@ -20,8 +21,9 @@ from retouch.export.ops._domain import DOMAIN, VERSION
 from retouch.export.peepholes import apply_peepholes
 from retouch.export.rules import rule_for
 from retouch.export.rules.group_norm import emit_whole
+from retouch.export.stack import StackedGraph, StackError
 
-__all__ = ["EditModels", "rewrite"]
+__all__ = ["EditModels", "rewrite", "rewrite_stacked"]
 
 _IR_VERSION = 10
 _OUTPUT_MARK = "output of edit: "
@@ -49,28 +51,34 @@ def rewrite(model: ir.Model, analysis: Analysis, *, corrected_moments: bool, suf
 
     Ensures: outputs are full size; their inactive rows are copied from the cached output.
     """
-    builder = EditGraph(analysis.facts, corrected_moments=corrected_moments)
+    return _rewritten(model, analysis, EditGraph(analysis.facts, corrected_moments=corrected_moments), suffix)
+
+
+def rewrite_stacked(model: ir.Model, analysis: Analysis, suffix: str = "_stacked") -> EditModels | str:
+    """The stacked edit graph of an analysed model, or why it has none.
+
+    Ensures: the editable input and the outputs are active rows only; there are no updates.
+    """
+    try:
+        return _rewritten(model, analysis, StackedGraph(analysis.facts), suffix)
+    except StackError as reason:
+        return str(reason)
+
+
+def _rewritten(model: ir.Model, analysis: Analysis, builder: EditGraph, suffix: str) -> EditModels:
     _emit(model.graph, analysis, builder)
-    outputs = [_required(builder.whole(value)) for value in model.graph.outputs]
+    outputs = [builder.output(value) for value in model.graph.outputs]
     live = _cached_ids(builder, outputs)
-    keys = [key for key in live if key in builder.updates]
+    keys = [key for key in live if key in builder.updates and not isinstance(builder, StackedGraph)]
     simplified = apply_peepholes(builder, [*outputs, *(builder.updates[key] for key in keys)])
     outputs = simplified[: len(outputs)]
     builder.updates = dict(zip(keys, simplified[len(outputs) :], strict=True))
     return _assemble(model, builder, outputs, suffix)
 
 
-def _required(value: ir.Value | None) -> ir.Value:
-    assert value is not None
-    return value
-
-
 def _emit(graph: ir.Graph, analysis: Analysis, builder: EditGraph) -> None:
     source = next(value for value in graph.inputs if value.name == analysis.editable.origin)
-    rows = analysis.facts.rows(source)
-    assert rows is not None
-    tensor = builder.input(str(source.name), dtype_of(source), shape_of(source), BindingTime.EDIT)
-    builder.gather_whole(source, tensor, rows)
+    builder.open_editable(source)
     for node in graph:
         if all(isinstance(analysis.facts.of(value), Invariant) for value in node.inputs):
             _emit_whole(node, builder)
@@ -84,6 +92,7 @@ def _emit(graph: ir.Graph, analysis: Analysis, builder: EditGraph) -> None:
         else:
             rule = rule_for(node)
             assert rule is not None
+            builder.enter(node)
             rule.emit(node, builder)
 
 
@@ -220,7 +229,8 @@ def _type_outputs(edit: ir.Model, model: ir.Model, builder: EditGraph) -> None:
     originals = {value.name: value for value in model.graph.outputs}
     for value in edit.graph.outputs:
         if value.name in originals:
-            value.type, value.shape = originals[value.name].type, originals[value.name].shape
+            value.type = originals[value.name].type
+            value.shape = builder.output_shape(originals[value.name])
             continue
         cached = builder.cacheables[str(value.name).removeprefix("update.")].spec
         value.type = ir.TensorType(_element_type(cached.dtype))
@@ -257,4 +267,5 @@ def _spec(
         grids=with_prefix(edit_names, "rows."),
         neighbourhoods=tuple(nids),
         updates=updates,
+        masks=with_prefix(edit_names, "mask."),
     )

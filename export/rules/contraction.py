@@ -84,8 +84,21 @@ class Contraction:
         assert isinstance(product, Product)
         driven = _driven(product, graph.facts)
         assert isinstance(driven, Product)
+        _tell_columns(driven, node, graph)
         tensor, layout = _Emission(driven, node, graph).emit()
         graph.set_rows(node.outputs[0], tensor, layout)
+
+
+def _tell_columns(product: Product, node: ir.Node, graph: EditGraph) -> None:
+    """Says which axes count all rows of the right operand's grid."""
+    rows = graph.facts.rows(product.right.value)
+    label = product.right.labels[rows.axes[0]] if rows is not None else None
+    if rows is None or label is None:
+        return
+    if label not in product.left.labels:
+        graph.multiplied(node.outputs[0], product.result.index(label), rows.grid)
+    elif label not in product.result:
+        graph.summed(product.left.value, product.left.labels.index(label), rows.grid)
 
 
 @dataclass(frozen=True)
@@ -141,7 +154,9 @@ class _Emission:
         weight, transposed = self._right_matrix(summed, outer)
         columns = math.prod(self._right_sizes(outer))
         if len(kept) == 1:
-            return self.graph.op("Gemm", [tensor, weight], {"transB": int(transposed)})
+            layout = (*kept, *(self.product.left.labels.index(label) for label in summed))
+            result = self.graph.op("Gemm", [tensor, weight], {"transB": int(transposed)})
+            return self.graph.rescaled(self.product.left.value, layout, result)
         depth = math.prod(self._right_sizes(summed))
         shape = shape_of(self.product.left.value)
         flat = self.graph.op("Reshape", [tensor, self.graph.ints([-1, depth])])
@@ -191,7 +206,8 @@ class _Emission:
         if len(middle) != 1:
             rows = math.prod(sizes[units:]) if GRID not in middle else -1
             tensor = graph.op("Reshape", [tensor, graph.ints([*lead, rows, depth])])
-        result = graph.op("MatMul", [tensor, right])
+        layout = (*kept, *(self.product.left.labels.index(label) for label in summed))
+        result = graph.rescaled(self.product.left.value, layout, graph.op("MatMul", [tensor, right]))
         if len(middle) != 1:
             result = graph.op("Reshape", [result, graph.ints([*sizes, columns])])
         return result

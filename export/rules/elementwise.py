@@ -66,7 +66,7 @@ class Elementwise:
                 inputs.append(_lined_up(value, graph, rank, layout))
             else:
                 inputs.append(graph.aligned(value, rank, rows, layout))
-        graph.set_rows(output, graph.clone(node, inputs)[0], layout)
+        graph.set_rows(output, graph.clone(node, graph.lined_up(node, inputs, layout))[0], layout)
 
 
 def _moved(value: ir.Value | None, node: ir.Node, facts: Facts) -> Rows | None:

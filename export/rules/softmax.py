@@ -47,6 +47,7 @@ class Softmax:
             result = graph.clone(node, inputs)[0]
         else:
             result = graph.clone(node, [emitted.value], axis=position)[0]
+            result = graph.weighted(node, result, emitted.layout)
         graph.set_rows(node.outputs[0], result, emitted.layout)
 
 

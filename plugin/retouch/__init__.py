@@ -16,6 +16,7 @@ __all__ = [
     "Region",
     "RegionPolicy",
     # Base runs and edit runs
+    "EditRequest",
     "EditSession",
     "Report",
     "Result",
@@ -56,12 +57,13 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from retouch.region import Region, RegionPolicy
-    from retouch.session import EditSession, Report, Result, Run
+    from retouch.session import EditRequest, EditSession, Report, Result, Run
 
 _HOMES = {
     "Bundle": "retouch.bundle",
     "Region": "retouch.region",
     "RegionPolicy": "retouch.region",
+    "EditRequest": "retouch.session",
     "EditSession": "retouch.session",
     "Report": "retouch.session",
     "Result": "retouch.session",

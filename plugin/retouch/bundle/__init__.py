@@ -25,6 +25,7 @@ __all__ = [
     "NeighbourhoodSpec",
     "OutputSpec",
     "PlanRow",
+    "StackSpec",
     "TensorSpec",
 ]
 
@@ -42,6 +43,7 @@ from retouch.bundle._manifest import (
     NeighbourhoodSpec,
     OutputSpec,
     PlanRow,
+    StackSpec,
     TensorSpec,
     total_bytes,
 )

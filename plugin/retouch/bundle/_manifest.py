@@ -117,6 +117,7 @@ class EditGraphSpec:
         grids: ids of the grids with a ``rows.<id>`` input.
         neighbourhoods: ids of the neighbourhoods with index inputs.
         updates: ids of the cacheables whose recomputed rows (or statistic) are the outputs ``update.<id>``.
+        masks: ``<query grid>.<key grid>`` of every input ``mask.`` that a stacked graph multiplies weights by.
     """
 
     file: str
@@ -128,6 +129,7 @@ class EditGraphSpec:
     grids: tuple[str, ...]
     neighbourhoods: tuple[str, ...]
     updates: tuple[str, ...]
+    masks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -188,6 +190,21 @@ class BreakEven:
 
 
 @dataclass(frozen=True)
+class StackSpec:
+    """The stacked edit graph, which computes several edits of one base run at once, GroupNorm moments ``cached``.
+
+    Its input ``stacked.<input>`` and its outputs are active rows [M, ...], those of one edit behind those of another.
+
+    Attributes:
+        graph: the graph, or ``None``.
+        reason: why there is none.
+    """
+
+    graph: EditGraphSpec | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
 class Manifest:
     """Everything a runtime has to know about a bundle.
 
@@ -205,6 +222,7 @@ class Manifest:
     cacheables: tuple[CacheableSpec, ...]
     edits: Mapping[str, EditGraphSpec]
     plan: tuple[PlanRow, ...]
+    stacked: StackSpec = field(default_factory=StackSpec)
     files: Mapping[str, FileSpec] = field(default_factory=dict)
     verification: Mapping[str, float] = field(default_factory=dict)
     break_even: Mapping[str, BreakEven] = field(default_factory=dict)

@@ -13,6 +13,13 @@ __all__ = [
     # What it computes
     "ActiveRows",
     "index_inputs",
+    # Several edits at once
+    "attention_mask",
+    "stacked_index_inputs",
+    # Active rows in tensors of any layout
+    "active_part",
+    "merged_output",
+    "with_rows",
     # Neighbourhoods, as the exporter writes them
     "COORDINATE_MODES",
     "NEAREST_MODES",
@@ -26,7 +33,9 @@ __all__ = [
 ]
 
 from retouch.region._active import ActiveRows
-from retouch.region._indices import index_inputs
+from retouch.region._grid_rows import active_part, merged_output, with_rows
+from retouch.region._indices import index_inputs, stacked_index_inputs
+from retouch.region._mask import attention_mask
 from retouch.region._policy import POLICIES, RegionPolicy
 from retouch.region._region import Region
 from retouch.region._resize import COORDINATE_MODES, NEAREST_MODES, AxisWeights, linear_axis, nearest_axis

@@ -27,16 +27,29 @@ def index_inputs(
         neighbourhoods: the neighbourhoods to build inputs for.
         grids: the grids to give the rows of.
     """
-    for grid_id in _named(neighbourhoods, grids):
-        active.require(grid_id)
-    inputs: dict[str, NDArray[Any]] = {f"rows.{grid.id}": active.rows[grid.id] for grid in grids}
-    places = {grid: _places(active, grid) for grid in {spec.source for spec in neighbourhoods}}
-    coordinates = {
-        grid: np.unravel_index(active.rows[grid], active.dims[grid])
-        for grid in {spec.target for spec in neighbourhoods}
-    }
+    return stacked_index_inputs((active,), neighbourhoods, grids)
+
+
+def stacked_index_inputs(
+    edits: Sequence[ActiveRows], neighbourhoods: Sequence[NeighbourhoodSpec], grids: Sequence[GridSpec]
+) -> dict[str, NDArray[Any]]:
+    """The same inputs of a stacked graph: the rows of one edit behind those of another.
+
+    A row finds its neighbours among the active rows of its own edit; the halo holds what any edit reads besides.
+
+    Args:
+        edits: the active rows of every edit, of the same grids.
+        neighbourhoods: the neighbourhoods to build inputs for.
+        grids: the grids to give the rows of.
+    """
+    for active in edits:
+        for grid_id in _named(neighbourhoods, grids):
+            active.require(grid_id)
+    inputs: dict[str, NDArray[Any]] = {f"rows.{grid.id}": _all_rows(edits, grid.id) for grid in grids}
+    places = {grid: _places(edits, grid) for grid in {spec.source for spec in neighbourhoods}}
+    coordinates = {grid: _coordinates(edits, grid) for grid in {spec.target for spec in neighbourhoods}}
     for spec in neighbourhoods:
-        inputs.update(_neighbour_inputs(spec, active, places[spec.source], coordinates[spec.target]))
+        inputs.update(_neighbour_inputs(spec, edits, places[spec.source], coordinates[spec.target]))
     return inputs
 
 
@@ -44,24 +57,36 @@ def _named(neighbourhoods: Sequence[NeighbourhoodSpec], grids: Sequence[GridSpec
     return [grid.id for grid in grids] + [grid for spec in neighbourhoods for grid in (spec.source, spec.target)]
 
 
-def _places(active: ActiveRows, grid: str) -> NDArray[np.int64]:
-    """Per row of the grid, and for the pad row after them, its place among the active rows or -1."""
-    rows = active.rows[grid]
-    places = np.full(np.prod(active.dims[grid], dtype=np.int64) + 1, -1, np.int64)
-    places[rows] = np.arange(rows.size)
-    return places
+def _all_rows(edits: Sequence[ActiveRows], grid: str) -> NDArray[np.int64]:
+    return edits[0].rows[grid] if len(edits) == 1 else np.concatenate([active.rows[grid] for active in edits])
+
+
+def _places(edits: Sequence[ActiveRows], grid: str) -> list[NDArray[np.int64]]:
+    """Per edit: per row of the grid, and for the pad row after them, its place among all active rows or -1."""
+    found, start = [], 0
+    for active in edits:
+        rows = active.rows[grid]
+        places = np.full(np.prod(active.dims[grid], dtype=np.int64) + 1, -1, np.int64)
+        places[rows] = np.arange(start, start + rows.size)
+        start += rows.size
+        found.append(places)
+    return found
+
+
+def _coordinates(edits: Sequence[ActiveRows], grid: str) -> tuple[NDArray[np.intp], ...]:
+    return np.unravel_index(_all_rows(edits, grid), edits[0].dims[grid])
 
 
 def _neighbour_inputs(
     spec: NeighbourhoodSpec,
-    active: ActiveRows,
-    places: NDArray[np.int64],
+    edits: Sequence[ActiveRows],
+    places: Sequence[NDArray[np.int64]],
     coordinates: Sequence[NDArray[np.intp]],
 ) -> dict[str, NDArray[Any]]:
-    tables = axis_tables(spec, active.dims[spec.source], active.dims[spec.target])
+    tables = axis_tables(spec, edits[0].dims[spec.source], edits[0].dims[spec.target])
     rows = tables.source_rows(coordinates)
-    neighbours = places.take(rows)
-    halo = _place_halo(neighbours, rows, active.rows[spec.source].size, tables.pad_row)
+    neighbours = _own_places(rows, places, [active.rows[spec.target].size for active in edits])
+    halo = _place_halo(neighbours, rows, sum(active.rows[spec.source].size for active in edits), tables.pad_row)
     taps = tables.source_taps(coordinates)
     if taps is not None:
         neighbours *= tables.tap_count
@@ -71,6 +96,16 @@ def _neighbour_inputs(
     if weights is not None:
         inputs[f"weights.{spec.id}"] = weights
     return inputs
+
+
+def _own_places(
+    rows: NDArray[np.int64], places: Sequence[NDArray[np.int64]], counts: Sequence[int]
+) -> NDArray[np.int64]:
+    """The places of the source rows [M, T] in the table of the edit that each target row belongs to."""
+    if len(places) == 1:
+        return places[0].take(rows)
+    parts = np.split(rows, np.cumsum(counts)[:-1])
+    return np.concatenate([own.take(part) for own, part in zip(places, parts, strict=True)])
 
 
 def _place_halo(

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     # Running
     "EditSession",
+    "EditRequest",
     # What a base run and an edit give
     "Run",
     "Result",
@@ -18,6 +19,7 @@ __all__ = [
 
 from retouch.session._mode import GROUP_NORM_MODES, GroupNormMode
 from retouch.session._report import Report, Seconds
+from retouch.session._request import EditRequest
 from retouch.session._result import Result
 from retouch.session._run import Run
 from retouch.session._session import EditSession

@@ -6,9 +6,8 @@ import numpy as np
 
 from retouch.bundle import CacheableSpec, OutputSpec
 from retouch.engines import Value
-from retouch.region import ActiveRows
+from retouch.region import ActiveRows, merged_output
 from retouch.session._edit import Edit, Outcome
-from retouch.session._grid_rows import merged_output
 from retouch.session._mode import edit_spec, read_ids
 from retouch.session._run import FEEDS, STATES, Run, keep_run
 from retouch.session._runtime import Runtime

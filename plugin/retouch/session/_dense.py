@@ -9,9 +9,8 @@ import numpy as np
 
 from retouch.bundle import CacheableSpec
 from retouch.engines import Value
-from retouch.region import ActiveRows
+from retouch.region import ActiveRows, merged_output
 from retouch.session._edit import Edit, Outcome
-from retouch.session._grid_rows import merged_output
 from retouch.session._run import OUTPUTS
 from retouch.session._runtime import Runtime
 

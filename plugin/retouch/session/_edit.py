@@ -57,7 +57,9 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class _Prepared:
+class Prepared:
+    """Prepared inputs, the part of the run they are kept under, and where they came from."""
+
     part: str
     values: Mapping[str, Value]
     source: Preparation
@@ -67,12 +69,12 @@ def run_edit(runtime: Runtime, edit: Edit, *, record: bool) -> Outcome:
     """What the edit graph computes; with ``record``, the updates of the cacheables too."""
     key, spec = edit_spec(runtime.manifest, edit.group_norm)
     states = runtime.store.get(edit.run, runtime.bundle.fingerprint, STATES)
-    _check_kept(edit, spec, states)
-    cached = _named("cached.", spec.cached, states)
+    check_kept(edit, spec, states)
+    cached = named("cached.", spec.cached, states)
     start = time.perf_counter()
     indices = runtime.regions.inputs(edit.region, key, spec)
     indexed = time.perf_counter()
-    prepared = _prepare(runtime, edit, key, spec, states)
+    prepared = prepare(runtime, edit, key, spec, states)
     ready = time.perf_counter()
     place = BindingKey(edit.run, edit.region.active.fingerprint, key, record, prepared.part)
     program = runtime.programs.edit(spec, record=record)
@@ -89,19 +91,19 @@ def run_edit(runtime: Runtime, edit: Edit, *, record: bool) -> Outcome:
     )
 
 
-def _prepare(runtime: Runtime, edit: Edit, key: str, spec: EditGraphSpec, states: Mapping[str, Value]) -> _Prepared:
+def prepare(runtime: Runtime, edit: Edit, key: str, spec: EditGraphSpec, states: Mapping[str, Value]) -> Prepared:
     """The prepared inputs for the edit's conditions: those kept with the run, or computed and kept now."""
     if spec.prep_file is None:
-        return _Prepared("", {}, "none")
+        return Prepared("", {}, "none")
     program = runtime.programs.prep(spec.prep_file)
     conditions = {name: edit.feeds[name] for name in program.inputs if name in edit.feeds}
     part = f"{_PREPARED}{key}.{_digest(conditions)}"
     kept = runtime.store.find(edit.run, runtime.bundle.fingerprint, part)
     if kept is not None:
-        return _Prepared(part, kept, "reused")
-    values = program.run({**conditions, **_named("cached.", spec.prep_cached, states)})
+        return Prepared(part, kept, "reused")
+    values = program.run({**conditions, **named("cached.", spec.prep_cached, states)})
     _keep(runtime, edit.run, part, values)
-    return _Prepared(part, values, "computed")
+    return Prepared(part, values, "computed")
 
 
 def _keep(runtime: Runtime, run: str, part: str, values: Mapping[str, Value]) -> None:
@@ -112,7 +114,7 @@ def _keep(runtime: Runtime, run: str, part: str, values: Mapping[str, Value]) ->
         store.drop_part(run, name)
 
 
-def _check_kept(edit: Edit, spec: EditGraphSpec, states: Mapping[str, Value]) -> None:
+def check_kept(edit: Edit, spec: EditGraphSpec, states: Mapping[str, Value]) -> None:
     missing = read_ids(spec) - states.keys()
     if missing:
         raise RunError(
@@ -122,7 +124,7 @@ def _check_kept(edit: Edit, spec: EditGraphSpec, states: Mapping[str, Value]) ->
         )
 
 
-def _named(prefix: str, ids: Iterable[str], states: Mapping[str, Value]) -> dict[str, Value]:
+def named(prefix: str, ids: Iterable[str], states: Mapping[str, Value]) -> dict[str, Value]:
     return {f"{prefix}{item}": states[item] for item in ids}
 
 

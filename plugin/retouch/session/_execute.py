@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 
+from retouch.region import active_part
 from retouch.session._commit import commit_edit
 from retouch.session._dense import dense_reason, run_dense
 from retouch.session._edit import Edit, Outcome, run_edit
 from retouch.session._finite import check_finite
-from retouch.session._grid_rows import active_part
 from retouch.session._report import Report, Seconds
 from retouch.session._result import Result
 from retouch.session._run import Run, arrays
@@ -21,6 +22,32 @@ def execute(runtime: Runtime, edit: Edit, start: float, *, fallback: bool, recor
     indexed = time.perf_counter() - start
     dense, reason = dense_reason(runtime, edit, fallback=fallback)
     outcome = _run(runtime, edit, dense=dense, record=record)
+    return finish(runtime, edit, outcome, start, reason=reason, dense=dense, indexed=indexed)
+
+
+def finish(
+    runtime: Runtime,
+    edit: Edit,
+    outcome: Outcome,
+    start: float,
+    *,
+    reason: str,
+    dense: bool = False,
+    indexed: float = 0.0,
+    stacked: int = 1,
+) -> Result:
+    """The checked result of an edit that was computed.
+
+    Args:
+        runtime: the session's runtime.
+        edit: the edit.
+        outcome: what was computed.
+        start: when the call began.
+        reason: why that path was taken.
+        dense: whether it was the dense fallback.
+        indexed: time that active rows took before.
+        stacked: number of edits in the same run.
+    """
     _check(runtime, edit, outcome)
     seconds = Seconds(
         total=time.perf_counter() - start,
@@ -29,7 +56,8 @@ def execute(runtime: Runtime, edit: Edit, start: float, *, fallback: bool, recor
         run=outcome.run_seconds,
     )
     report = _report(runtime, edit, outcome, dense=dense, reason=reason, seconds=seconds)
-    return Result(arrays(outcome.outputs), report, partial(_commit, runtime, edit, outcome, dense))
+    result = Result(arrays(outcome.outputs), report, partial(_commit, runtime, edit, outcome, dense))
+    return replace(result, report=replace(report, stacked=stacked))
 
 
 def _run(runtime: Runtime, edit: Edit, *, dense: bool, record: bool) -> Outcome:

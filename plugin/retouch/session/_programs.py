@@ -9,7 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from retouch.bundle import Bundle, EditGraphSpec
 from retouch.engines import Engine, Program
 
-
 _Key = tuple[str, tuple[str, ...] | None]
 
 
@@ -33,7 +32,7 @@ class Programs:
         return self._get(self._bundle.manifest.base_file, outputs)
 
     def edit(self, spec: EditGraphSpec, *, record: bool) -> Program:
-        """An edit graph; with ``record`` it also gives the updates of the cacheables."""
+        """An edit graph, a stacked one too; with ``record`` it also gives the updates of the cacheables."""
         return self._get(spec.file, (*self._own, *(f"update.{item}" for item in spec.updates if record)))
 
     def prep(self, file: str) -> Program:
@@ -68,3 +67,4 @@ class Programs:
             with self._lock:
                 del self._open[key]
             future.set_exception(error)
+            raise

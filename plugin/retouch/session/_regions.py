@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from retouch.bundle import EditGraphSpec, Manifest
+from retouch.bundle import EditGraphSpec, GridSpec, Manifest, NeighbourhoodSpec
 from retouch.engines import Engine, Value
 from retouch.errors import RegionError
-from retouch.region import ActiveRows, Region, RegionPolicy, index_inputs
+from retouch.region import ActiveRows, Region, RegionPolicy, attention_mask, index_inputs, stacked_index_inputs
 from retouch.session._lru import Lru
 
 _KEPT_REGIONS = 16
@@ -50,16 +50,29 @@ class Regions:
         """The index inputs of an edit graph, which the manifest has under that key."""
         return self._inputs.get((region.active.fingerprint, key), lambda: self._index(region.active, spec))
 
+    def stacked_inputs(self, regions: Sequence[ActiveRegion], spec: EditGraphSpec) -> Mapping[str, Value]:
+        """The index and mask inputs of the stacked graph for edits of those regions."""
+        fingerprint = ".".join(region.active.fingerprint for region in regions)
+        return self._inputs.get((fingerprint, "stacked"), lambda: self._stack([r.active for r in regions], spec))
+
+    def _stack(self, edits: Sequence[ActiveRows], spec: EditGraphSpec) -> dict[str, Value]:
+        arrays = stacked_index_inputs(edits, *self._used(spec))
+        for name in spec.masks:
+            arrays[f"mask.{name}"] = attention_mask(edits, *name.split("."))
+        return {name: self._engine.value(array) for name, array in arrays.items()}
+
     def _compute(self, region: Region) -> ActiveRegion:
         manifest = self._manifest
         active = region.active(manifest.grids, manifest.grid(manifest.editable.grid))
         return ActiveRegion(region, active, manifest.flop_ratio(active.counts()))
 
     def _index(self, active: ActiveRows, spec: EditGraphSpec) -> dict[str, Value]:
-        neighbourhoods = [item for item in self._manifest.neighbourhoods if item.id in spec.neighbourhoods]
-        grids = [grid for grid in self._manifest.grids if grid.id in spec.grids]
-        arrays = index_inputs(active, neighbourhoods, grids)
+        arrays = index_inputs(active, *self._used(spec))
         return {name: self._engine.value(array) for name, array in arrays.items()}
+
+    def _used(self, spec: EditGraphSpec) -> tuple[list[NeighbourhoodSpec], list[GridSpec]]:
+        neighbourhoods = [item for item in self._manifest.neighbourhoods if item.id in spec.neighbourhoods]
+        return neighbourhoods, [grid for grid in self._manifest.grids if grid.id in spec.grids]
 
 
 def as_region(region: Region | NDArray[np.bool_], policy: str | RegionPolicy | None) -> Region:

@@ -48,6 +48,7 @@ class Report:
         seconds: wall time.
         engine: the engine's name.
         threads: threads per run.
+        stacked: number of edits that were computed in the same run; its time is ``seconds`` of each of them.
     """
 
     path: EditPath
@@ -63,11 +64,12 @@ class Report:
     seconds: Seconds
     engine: str
     threads: int
+    stacked: int = 1
 
     def __str__(self) -> str:
         rows = ", ".join(f"{grid}: {count}" for grid, count in self.active_rows.items())
         lines = {
-            "path": f"{self.path} ({self.reason})",
+            "path": f"{self.path} ({self.reason})" + (f", {self.stacked} edits in one run" if self.stacked > 1 else ""),
             "area": f"{self.area:.2%}, policy {policy_name(self.policy)}",
             "active rows": rows,
             "FLOPs": f"{self.flop_ratio:.1%} of a full run",

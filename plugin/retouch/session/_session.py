@@ -26,9 +26,11 @@ from retouch.session._finite import check_finite
 from retouch.session._load_run import load_run
 from retouch.session._mode import GroupNormMode, checked_mode, edit_spec
 from retouch.session._regions import as_region
+from retouch.session._request import EditRequest
 from retouch.session._result import Result
 from retouch.session._run import FEEDS, Run, keep_run, states_of
 from retouch.session._runtime import Runtime
+from retouch.session._stack import execute_many
 from retouch.states import StateStore
 
 
@@ -175,12 +177,40 @@ class EditSession:
         start = time.perf_counter()
         runtime = self._opened()
         mode = self._group_norm if group_norm is None else checked_mode(group_norm)
-        run_id = self._id_of(run, runtime)
-        kept = runtime.store.get(run_id, runtime.bundle.fingerprint, FEEDS)
-        changed = checked_feeds(runtime.manifest.inputs, feeds or {}, partial=True)
-        active = runtime.regions.active(as_region(region, policy))
-        edit = Edit(run_id, merged_feeds(kept, changed, runtime.engine), active, mode)
+        edit = self._resolved(runtime, self._id_of(run, runtime), EditRequest(region, feeds or {}, policy), mode)
         return execute(runtime, edit, start, fallback=fallback, record=record)
+
+    def edit_many(
+        self,
+        run: Run | str,
+        edits: Sequence[EditRequest],
+        *,
+        group_norm: GroupNormMode | None = None,
+        fallback: bool = True,
+    ) -> list[Result]:
+        """The results of several edits of one run, each as :meth:`edit` would give it, in their order.
+
+        Edits with the same conditions are computed in one run, which reads every weight and every state once. Each
+        report says how many shared its run, and of those that ran on their own, why.
+
+        Args:
+            run: the base run, or its id.
+            edits: the edits; none sees another's changes.
+            group_norm: how GroupNorm sees the edits; ``None`` means as the session was told.
+            fallback: whether full runs may be made, and merged, where they were measured to be faster.
+
+        Raises:
+            RunError: the run is unknown, was dropped, was not recorded, or belongs to another bundle.
+            RegionError: a region does not fit the bundle.
+            FeedError: a feed is unknown or does not fit.
+            NonFiniteError: an output holds NaN or infinity.
+        """
+        start = time.perf_counter()
+        runtime = self._opened()
+        mode = self._group_norm if group_norm is None else checked_mode(group_norm)
+        run_id = self._id_of(run, runtime)
+        resolved = [self._resolved(runtime, run_id, request, mode) for request in edits]
+        return execute_many(runtime, resolved, start, fallback=fallback)
 
     def runs(self) -> tuple[str, ...]:
         """The ids of the runs that are kept for this bundle; the one used last comes last."""
@@ -210,6 +240,14 @@ class EditSession:
         engine = OrtEngine(self._providers, self._threads)
         store = StateStore() if self._store is None else self._store
         return Runtime.start(bundle, engine, store, self._group_norm)
+
+    @staticmethod
+    def _resolved(runtime: Runtime, run_id: str, request: EditRequest, mode: GroupNormMode) -> Edit:
+        """What an edit asks for, with the run's own feeds where none are given."""
+        kept = runtime.store.get(run_id, runtime.bundle.fingerprint, FEEDS)
+        changed = checked_feeds(runtime.manifest.inputs, request.feeds, partial=True)
+        active = runtime.regions.active(as_region(request.region, request.policy))
+        return Edit(run_id, merged_feeds(kept, changed, runtime.engine), active, mode)
 
     @staticmethod
     def _id_of(run: Run | str, runtime: Runtime) -> str:

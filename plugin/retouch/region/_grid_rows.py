@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retouch.bundle import OutputSpec
-from retouch.region import ActiveRows
+from retouch.region._active import ActiveRows
 
 
 def active_part(output: OutputSpec, array: NDArray[Any], active: ActiveRows) -> NDArray[Any]:
@@ -24,9 +24,16 @@ def merged_output(output: OutputSpec, base: NDArray[Any], new: NDArray[Any], act
     """The new output at active rows, the base output bit for bit everywhere else."""
     if output.grid is None:
         return new
+    return with_rows(output, base, active_part(output, new, active), active)
+
+
+def with_rows(output: OutputSpec, base: NDArray[Any], rows: NDArray[Any], active: ActiveRows) -> NDArray[Any]:
+    """The base output with other rows [M, ...] at the active rows of the output's grid; axes of size one may lack."""
+    assert output.grid is not None
     merged = base.copy()
+    by_row = _grid_first(output, merged)
     coordinates = _coordinates(output, output.grid, active)
-    _grid_first(output, merged)[coordinates] = _grid_first(output, new)[coordinates]
+    by_row[coordinates] = rows.reshape(by_row[coordinates].shape)
     return merged
 
 

@@ -1,0 +1,163 @@
+"""The stacked edit graph: several edits of one base run in one run, their rows one after another.
+
+Rows of different edits never meet: products, norms and convolutions work row by row, and the index inputs send every
+row to neighbours of its own edit or to cached rows. Only attention looks at all rows of a grid. There the cached keys
+stay as they are for all edits, the recomputed ones are put behind them, and a mask input lets every query see its own
+edit's keys and, of the cached ones, those that its edit does not recompute. So states are held and read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from retouch.export.analysis import Facts
+from retouch.export.emit import EditGraph, Emitted
+from retouch.export.lattice import Grid
+from retouch.export.layout import GRID, Layout, default_layout
+from retouch.export.model_shapes import attribute, dtype_of, normal_axis, shape_of
+from retouch.export.node_builder import BindingTime
+
+__all__ = ["StackError", "StackedGraph"]
+
+_COLUMN_OPERATORS = frozenset({"Add", "Cast", "Div", "Einsum", "Identity", "MatMul", "Mul", "Softmax", "Sub", "Tanh"})
+"""Operators that may come between the two products of an attention."""
+
+
+_LEAST_TOTAL = 1e-20
+
+
+class StackError(Exception):
+    """The model has no stacked edit graph, and why."""
+
+
+class StackedGraph(EditGraph):
+    """An edit graph whose rows are those of several edits.
+
+    A value has *columns* if one of its axes, not the row axis, counts the cached rows of a grid and then all recomputed
+    ones, as the scores of attention do.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts, corrected_moments=False)
+        self._columns: dict[ir.Value, tuple[int, Grid]] = {}
+        self._totals: dict[ir.Value, Emitted] = {}
+
+    def open_editable(self, source: ir.Value) -> None:
+        """Adds the editable input: the active rows of every edit's feed, without the others."""
+        rows = self.facts.rows(source)
+        assert rows is not None
+        sizes = self._row_sizes(source)
+        tensor = self.input(f"stacked.{source.name}", dtype_of(source), sizes, BindingTime.EDIT)
+        self.set_rows(source, tensor, default_layout(shape_of(source), rows))
+
+    def output(self, value: ir.Value) -> ir.Value:
+        """The active rows of an output of the model."""
+        rows = self.facts.rows(value)
+        if rows is None:
+            raise StackError(f"output {value.name!r} is not computed on rows")
+        return self.rows_in(value, default_layout(shape_of(value), rows))
+
+    def output_shape(self, value: ir.Value) -> ir.Shape:
+        """The shape of an output of the model: active rows first, axes of size one left out."""
+        return ir.Shape(self._row_sizes(value))
+
+    def enter(self, node: ir.Node) -> None:
+        """Refuses operators that do not know of columns."""
+        if node.op_type not in _COLUMN_OPERATORS and any(value in self._columns for value in node.inputs):
+            raise StackError(f"{node.op_type} node {node.name!r} reads scores of attention in a way that is not known")
+
+    def whole(self, value: ir.Value | None) -> ir.Value | None:
+        """A value without rows; one with rows has no whole form that all edits share."""
+        if value is not None and value not in self._whole and value in self._rows:
+            raise StackError(f"{value.name!r} is needed whole, once for every edit")
+        return super().whole(value)
+
+    def merged(self, value: ir.Value, layout: Layout) -> ir.Value:
+        """The cached rows and behind them the recomputed ones."""
+        rows = self.facts.rows(value)
+        assert rows is not None
+        stored = default_layout(shape_of(value), rows)
+        both = self.op("Concat", [self.cached(value, stored), self.rows_in(value, stored)], {"axis": 0})
+        return self.fit(both, stored, layout)
+
+    def multiplied(self, result: ir.Value, axis: int, grid: Grid) -> None:
+        """Notes that a product of rows with all rows of a grid has columns."""
+        self._columns[result] = (axis, grid)
+
+    def summed(self, operand: ir.Value, axis: int, grid: Grid) -> None:
+        """Checks that what is summed over all rows of a grid has columns, and those of other edits are zero."""
+        if self._columns.get(operand) != (axis, grid) or operand not in self._totals:
+            raise StackError(f"{operand.name!r} is summed over the rows of grid {grid.id!r} without a softmax")
+
+    def lined_up(self, node: ir.Node, inputs: Sequence[ir.Value | None], layout: Layout) -> Sequence[ir.Value | None]:
+        """The operands of an elementwise operator, those without rows picked out along the columns of the others."""
+        found = {self._columns[value] for value in node.inputs if value in self._columns}
+        if not found:
+            return inputs
+        output = node.outputs[0]
+        if len(found) > 1 or any(
+            self.facts.rows(v) is not None and v not in self._columns for v in node.inputs if v is not None
+        ):
+            raise StackError(f"{node.op_type} node {node.name!r} mixes scores of attention with other rows")
+        axis, grid = next(iter(found))
+        self._columns[output] = (axis, grid)
+        if any(value in self._totals for value in node.inputs):
+            raise StackError(f"{node.op_type} node {node.name!r} stands between a softmax and its product")
+        rank = len(shape_of(output))
+        return [
+            tensor
+            if value is None or tensor is None or value in self._columns or _size(value, rank, axis) == 1
+            else self._along_columns(tensor, grid, layout.index(axis) - len(layout))
+            for value, tensor in zip(node.inputs, inputs, strict=True)
+        ]
+
+    def weighted(self, node: ir.Node, result: ir.Value, layout: Layout) -> ir.Value:
+        """A softmax along columns with those set to zero that a row's edit does not have.
+
+        Setting scores to minus infinity instead makes engines compute with denormal numbers, at several times the cost.
+        What the zeros take away from a row's sum is made up for behind the product with the values; a row that keeps
+        next to nothing becomes NaN, for the session to notice.
+        """
+        source, output = node.inputs[0], node.outputs[0]
+        if source not in self._columns:
+            return result
+        axis, grid = self._columns[source]
+        if normal_axis(int(attribute(node, "axis", -1)), len(shape_of(source))) != axis:
+            raise StackError(f"Softmax node {node.name!r} works across the columns")
+        seen = self.op("Mul", [result, self.fit(self._mask(output, grid), (GRID, axis), layout)])
+        total = self.op("ReduceSum", [seen, self.ints([layout.index(axis)])], {"keepdims": 1})
+        total = self.op("ThresholdedRelu", [total], {"alpha": _LEAST_TOTAL})
+        self._columns[output] = (axis, grid)
+        self._totals[output] = Emitted(total, layout)
+        return seen
+
+    def rescaled(self, operand: ir.Value, layout: Layout, product: ir.Value) -> ir.Value:
+        """A product with an operand in a layout, divided by what the operand's rows were meant to sum to."""
+        total = self._totals.get(operand)
+        return product if total is None else self.op("Div", [product, self.fit(total.value, total.layout, layout)])
+
+    def _mask(self, value: ir.Value, grid: Grid) -> ir.Value:
+        rows, dtype = self.facts.rows(value), dtype_of(value)
+        assert rows is not None
+        sizes = [f"M_{rows.grid.id}", f"K_{grid.id}"]
+        mask = self.input(f"mask.{rows.grid.id}.{grid.id}", ir.DataType.FLOAT, sizes, BindingTime.EDIT)
+        return mask if dtype == ir.DataType.FLOAT else self.op("Cast", [mask], {"to": int(dtype)})
+
+    def _row_sizes(self, value: ir.Value) -> list[int | str]:
+        rows, shape = self.facts.rows(value), shape_of(value)
+        assert rows is not None
+        return [f"M_{rows.grid.id}", *(shape[axis] for axis in default_layout(shape, rows)[1:])]
+
+    def _along_columns(self, tensor: ir.Value, grid: Grid, axis: int) -> ir.Value:
+        every = self.constant(np.arange(grid.size, dtype=np.int64))
+        columns = self.op("Concat", [every, self.row_index(grid)], {"axis": 0})
+        return self.op("Gather", [tensor, columns], {"axis": axis})
+
+
+def _size(value: ir.Value, rank: int, axis: int) -> int:
+    """The size of an operand along an axis of the result."""
+    own = axis - (rank - len(shape_of(value)))
+    return shape_of(value)[own] if own >= 0 else 1

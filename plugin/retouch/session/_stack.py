@@ -1,0 +1,139 @@
+"""Several edits of one base run in one run of the stacked graph."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retouch.bundle import EditGraphSpec, OutputSpec
+from retouch.engines import Value
+from retouch.errors import NonFiniteError
+from retouch.region import active_part, with_rows
+from retouch.session._bindings import BindingKey
+from retouch.session._edit import Edit, Outcome, check_kept, named, prepare
+from retouch.session._execute import execute, finish
+from retouch.session._result import Result
+from retouch.session._run import OUTPUTS, STATES
+from retouch.session._runtime import Runtime
+
+_KEY = "stacked"
+
+_LARGEST_EDIT, _LARGEST_STACK = 0.05, 0.25
+"""FLOPs of an edit that shares its run, and of a stack, as shares of a full run's. Small edits gain by reading weights
+together; in large ones that is a small part, and every row of a stack passes over the keys of all edits (measured on a
+DiT of 1,024 tokens: 8 edits of 2 % cost .63 of 8 runs, 3 of 10 % cost 1.19)."""
+
+
+def execute_many(runtime: Runtime, edits: Sequence[Edit], start: float, *, fallback: bool) -> list[Result]:
+    """The results of edits of one run that began at that time, in their order; as many as pays share a run."""
+    against = _reason_against(runtime, edits)
+    groups = [[edit] for edit in edits] if against is not None else _groups(edits)
+    results: list[Result] = []
+    for group in groups:
+        reason = against or "it does not pay to share its run"
+        if len(group) > 1:
+            try:
+                results += _execute_stack(runtime, group, start)
+                continue
+            except NonFiniteError:
+                reason = "values were not finite in a shared run"
+        results += [_execute_alone(runtime, edit, reason, fallback=fallback) for edit in group]
+    return results
+
+
+def _execute_alone(runtime: Runtime, edit: Edit, reason: str, *, fallback: bool) -> Result:
+    result = execute(runtime, edit, time.perf_counter(), fallback=fallback, record=False)
+    return replace(result, report=replace(result.report, reason=f"{result.report.reason}; on its own: {reason}"))
+
+
+def _groups(edits: Sequence[Edit]) -> list[list[Edit]]:
+    """The edits in order, cut where a stack would get too large to pay."""
+    groups: list[list[Edit]] = []
+    room = 0.0
+    for edit in edits:
+        ratio = edit.region.flop_ratio
+        if ratio > room:
+            groups.append([])
+            room = _LARGEST_STACK if ratio <= _LARGEST_EDIT else 0.0
+        groups[-1].append(edit)
+        room -= ratio
+    return groups
+
+
+def _reason_against(runtime: Runtime, edits: Sequence[Edit]) -> str | None:
+    """Why edits cannot share a run, or ``None``."""
+    if len(edits) < 2:
+        return "there is no other edit to share a run with"
+    if runtime.manifest.stacked.graph is None:
+        return f"the model has no stacked graph ({runtime.manifest.stacked.reason})"
+    if edits[0].group_norm != "cached" and len(runtime.manifest.edits) > 1:
+        return "corrected GroupNorm moments are those of one edit"
+    editable = runtime.manifest.editable.input
+    digests = {tuple(value.digest for name, value in edit.feeds.items() if name != editable) for edit in edits}
+    return "the edits have different conditions" if len(digests) > 1 else None
+
+
+def _execute_stack(runtime: Runtime, edits: Sequence[Edit], start: float) -> list[Result]:
+    spec = runtime.manifest.stacked.graph
+    assert spec is not None
+    outcomes = list(_run_stack(runtime, edits, spec))
+    return [
+        finish(runtime, edit, outcome, start, reason="computed together", stacked=len(edits))
+        for edit, outcome in zip(edits, outcomes, strict=True)
+    ]
+
+
+def _run_stack(runtime: Runtime, edits: Sequence[Edit], spec: EditGraphSpec) -> Iterator[Outcome]:
+    first, fingerprint = edits[0], runtime.bundle.fingerprint
+    states = runtime.store.get(first.run, fingerprint, STATES)
+    check_kept(first, spec, states)
+    cached = named("cached.", spec.cached, states)
+    start = time.perf_counter()
+    indices = runtime.regions.stacked_inputs([edit.region for edit in edits], spec)
+    indexed = time.perf_counter()
+    prepared = prepare(runtime, first, _KEY, spec, states)
+    ready = time.perf_counter()
+    rows = ".".join(edit.region.active.fingerprint for edit in edits)
+    place = BindingKey(first.run, rows, _KEY, False, prepared.part)
+    program = runtime.programs.edit(spec, record=False)
+    with runtime.bindings.lend(place, lambda: program.bind({**cached, **prepared.values, **indices})) as binding:
+        values = binding.run({**first.feeds, **_stacked_feed(runtime, edits)})
+    merged = _split(runtime, edits, values)
+    seconds = time.perf_counter() - ready
+    for outputs in merged:
+        read, times = tuple(cached.values()), (indexed - start, ready - indexed, seconds)
+        yield Outcome(outputs, None, read, prepared.source, *times)
+
+
+def _stacked_feed(runtime: Runtime, edits: Sequence[Edit]) -> dict[str, Value]:
+    """The active rows of every edit's editable feed."""
+    editable = runtime.manifest.editable
+    tensor = next(spec for spec in runtime.manifest.inputs if spec.name == editable.input)
+    spec = OutputSpec(tensor, editable.grid, editable.axes)
+    parts = [active_part(spec, edit.feeds[editable.input].numpy(), edit.region.active) for edit in edits]
+    sizes = [size for axis, size in enumerate(tensor.shape) if axis not in editable.axes and size != 1]
+    rows = np.ascontiguousarray(np.concatenate(parts).reshape(-1, *sizes))
+    return {f"stacked.{editable.input}": runtime.engine.value(rows)}
+
+
+def _split(runtime: Runtime, edits: Sequence[Edit], values: Mapping[str, Value]) -> list[dict[str, Value]]:
+    """Per edit the model's outputs: its active rows in a copy of the base run's."""
+    base = runtime.store.get(edits[0].run, runtime.bundle.fingerprint, OUTPUTS)
+    merged: list[dict[str, Value]] = [{} for _ in edits]
+    for output in runtime.manifest.outputs:
+        name = output.tensor.name
+        for place, edit, rows in zip(merged, edits, _parts(output, edits, values[name].numpy()), strict=True):
+            array = with_rows(output, base[name].numpy(), rows, edit.region.active)
+            place[name] = runtime.engine.value(array)
+    return merged
+
+
+def _parts(output: OutputSpec, edits: Sequence[Edit], rows: NDArray[Any]) -> list[NDArray[Any]]:
+    assert output.grid is not None
+    counts = [edit.region.active.rows[output.grid].size for edit in edits]
+    return np.split(rows, np.cumsum(counts)[:-1])

@@ -1,0 +1,147 @@
+"""Several edits of one run in one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from retouch import EditRequest, EditSession, Region
+from retouch.bundle import Bundle
+from retouch.calibrate import sample_feeds
+from retouch.export import ExportOptions, export_onnx
+from retouch.region import merged_output
+from retouch.session import Result, Run
+from retouch.validation.reference_models import export_reference
+
+MODELS = ["ddpm_unet_tiny", "dit_tiny", "llada_tiny"]
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    folder = tmp_path_factory.mktemp(request.param)
+    return export_onnx(export_reference(request.param, folder), folder / "bundle", ExportOptions(verify=False))
+
+
+@pytest.fixture
+def session(bundle: Bundle):
+    with EditSession(bundle, threads=1) as session:
+        yield session
+
+
+def _requests(bundle: Bundle, places: list[int], size: int = 1) -> list[EditRequest]:
+    manifest = bundle.manifest
+    dims, name = manifest.grid(manifest.editable.grid).dims, manifest.editable.input
+    made = []
+    for seed, place in enumerate(places):
+        region = Region.from_boxes([(*[place] * len(dims), *[place + size] * len(dims))], dims, "exact")
+        made.append(EditRequest(region, {name: sample_feeds(manifest, seed=seed + 1)[name]}))
+    return made
+
+
+def _alone(session: EditSession, run: str, request: EditRequest) -> Result:
+    return session.edit(run, request.feeds, region=request.region, fallback=False)
+
+
+def _assert_outside_kept(bundle: Bundle, run: Run, request: EditRequest, result: Result) -> None:
+    """The active rows put into the base output give the result."""
+    manifest = bundle.manifest
+    assert isinstance(request.region, Region)
+    active = request.region.active(manifest.grids, manifest.grid(manifest.editable.grid))
+    for spec in manifest.outputs:
+        base, got = run.outputs[spec.tensor.name], result.outputs[spec.tensor.name]
+        np.testing.assert_array_equal(merged_output(spec, base, got, active), got)
+
+
+def test_every_result_is_that_of_its_own_run(session: EditSession, bundle: Bundle) -> None:
+    run = session.base(sample_feeds(bundle.manifest))
+    requests = _requests(bundle, [2, 3, 7, 2])
+    results = session.edit_many(run, requests)
+    assert [result.report.stacked for result in results] == [4] * 4
+    for request, result in zip(requests, results, strict=True):
+        expected = _alone(session, run.id, request)
+        assert result.report.active_rows == expected.report.active_rows
+        for name, output in expected.outputs.items():
+            scale = float(np.abs(output).max())
+            np.testing.assert_allclose(result.outputs[name], output, atol=5e-6 * scale)
+        _assert_outside_kept(bundle, run, request, result)
+
+
+def test_an_edit_of_several_can_be_committed(session: EditSession, bundle: Bundle) -> None:
+    run = session.base(sample_feeds(bundle.manifest))
+    requests = _requests(bundle, [2, 7])
+    committed = session.edit_many(run, requests)[1].commit()
+    single = _alone(session, run.id, requests[1]).commit()
+    for name, output in single.outputs.items():
+        np.testing.assert_array_equal(committed.outputs[name], output)
+
+
+def test_what_does_not_pay_or_fit_runs_on_its_own_and_says_why(session: EditSession, bundle: Bundle) -> None:
+    run = session.base(sample_feeds(bundle.manifest))
+    large, small, other = _requests(bundle, [0, 1, 2])
+    large = EditRequest(Region.full(large.region.mask.shape), large.feeds)  # type: ignore[union-attr]
+    results = session.edit_many(run, [large, small, other], fallback=False)
+    assert [result.report.stacked for result in results] == [1, 2, 2]
+    assert "does not pay" in results[0].report.reason
+    assert session.edit_many(run, []) == []
+    assert "no other edit" in session.edit_many(run, [small])[0].report.reason
+
+
+def test_edits_with_different_conditions_run_one_by_one(session: EditSession, bundle: Bundle) -> None:
+    manifest = bundle.manifest
+    conditions = [spec for spec in manifest.inputs if spec.name != manifest.editable.input]
+    if not conditions:
+        pytest.skip("the model has no conditions")
+    run = session.base(sample_feeds(manifest))
+    first, second = _requests(bundle, [2, 7])
+    changed = np.asarray(run.feeds[conditions[0].name]) + 1
+    second = EditRequest(second.region, {**second.feeds, conditions[0].name: changed})
+    results = session.edit_many(run, [first, second])
+    assert [result.report.stacked for result in results] == [1, 1]
+    assert "different conditions" in results[1].report.reason
+    expected = session.edit(run, second.feeds, region=second.region)
+    for name, output in expected.outputs.items():
+        np.testing.assert_array_equal(results[1].outputs[name], output)
+
+
+def test_corrected_moments_are_those_of_one_edit(bundle: Bundle) -> None:
+    with EditSession(bundle, threads=1, group_norm="corrected") as session:
+        run = session.base(sample_feeds(bundle.manifest))
+        results = session.edit_many(run, _requests(bundle, [2, 7]))
+        shared = len(bundle.manifest.edits) == 1
+        assert [result.report.stacked for result in results] == [2 if shared else 1] * 2
+
+
+def test_keys_that_are_hidden_may_outweigh_all_others_without_a_wrong_result(tmp_path: Path) -> None:
+    """Where hidden scores leave nothing of a row's weights, the edits run on their own."""
+    bundle = export_onnx(_sharp_attention(tmp_path / "model.onnx"), tmp_path / "bundle")
+    with EditSession(bundle, threads=1) as session:
+        feeds = sample_feeds(bundle.manifest)
+        run = session.base(feeds)
+        sharp = {"x": np.full_like(feeds["x"], 40.0)}
+        mild = {"x": np.full_like(feeds["x"], 5.0)}
+        masks = np.eye(64, dtype=bool)[:2]
+        requests = [EditRequest(masks[0], sharp), EditRequest(masks[1], mild)]
+        results = session.edit_many(run, requests)
+        assert [result.report.stacked for result in results] == [1, 1]
+        assert "not finite" in results[0].report.reason
+        for request, result in zip(requests, results, strict=True):
+            expected = session.edit(run, request.feeds, region=request.region)
+            np.testing.assert_array_equal(result.outputs["y"], expected.outputs["y"])
+
+
+def _sharp_attention(path: Path) -> Path:
+    import onnx
+
+    text = """
+    <ir_version: 10, opset_import: ["" : 18]>
+    g (float[1,64,8] x) => (float[1,64,8] y) {
+      t = Transpose <perm = [0, 2, 1]> (x)
+      scores = MatMul (x, t)
+      weights = Softmax <axis = -1> (scores)
+      y = MatMul (weights, x)
+    }
+    """
+    onnx.save(onnx.parser.parse_model(text), path)
+    return path
