@@ -88,15 +88,14 @@ def test_what_does_not_pay_or_fit_runs_on_its_own_and_says_why(session: EditSess
     assert "no other edit" in session.edit_many(run, [small])[0].report.reason
 
 
+@pytest.mark.parametrize("bundle", ["ddpm_unet_tiny", "dit_tiny"], indirect=True)
 def test_edits_with_different_conditions_run_one_by_one(session: EditSession, bundle: Bundle) -> None:
     manifest = bundle.manifest
-    conditions = [spec for spec in manifest.inputs if spec.name != manifest.editable.input]
-    if not conditions:
-        pytest.skip("the model has no conditions")
+    condition = next(spec.name for spec in manifest.inputs if spec.name != manifest.editable.input)
     run = session.base(sample_feeds(manifest))
     first, second = _requests(bundle, [2, 7])
-    changed = np.asarray(run.feeds[conditions[0].name]) + 1
-    second = EditRequest(second.region, {**second.feeds, conditions[0].name: changed})
+    changed = np.asarray(run.feeds[condition]) + 1
+    second = EditRequest(second.region, {**second.feeds, condition: changed})
     results = session.edit_many(run, [first, second])
     assert [result.report.stacked for result in results] == [1, 1]
     assert "different conditions" in results[1].report.reason
