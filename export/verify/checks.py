@@ -20,11 +20,11 @@ __all__ = ["TOLERANCES", "Verifier"]
 
 Feeds = Mapping[str, np.ndarray]
 
-TOLERANCES = {"identity": 2e-5, "all_rows": 2e-5, "masked_reference": 5e-6, "stacked": 5e-6}
+TOLERANCES = {"identity": 2e-5, "all_rows": 2e-5, "masked_reference": 2e-5, "stacked": 5e-6}
 """Largest error of a check, relative to the output's scale.
 
-Identity and all rows are compared with the base graph, whose InstanceNormalization sums in single precision: at 256 x
-256 positions one of them is off by 2e-6. The masked reference has its moments from sums in double.
+The first three have the base run on one side, whose InstanceNormalization sums in single precision: at 256 x 256
+positions one such norm is off by 2e-6, and a whole UNet by 7e-6. Small models stay below 5e-6.
 """
 
 

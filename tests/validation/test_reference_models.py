@@ -17,13 +17,19 @@ import onnxruntime
 import pytest
 
 from retouch.errors import ExportError, ModelError
-from retouch.validation.reference_models import REFERENCE_MODELS, export_reference, load_feeds, reference_model
+from retouch.validation.reference_models import (
+    BENCHMARK_MODELS,
+    REFERENCE_MODELS,
+    export_reference,
+    load_feeds,
+    reference_model,
+)
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("diffusers")
 
 TINY = [name for name in REFERENCE_MODELS if name.endswith("_tiny")]
-LARGE = [name for name in REFERENCE_MODELS if name not in TINY]
+LARGE = [name for name in REFERENCE_MODELS if name not in TINY and name not in BENCHMARK_MODELS]
 TOLERANCE = 2e-5  # of the output's scale; fp32 sums in another order
 CACHE_VARIABLE = "RETOUCH_REFERENCE_MODELS"
 
@@ -66,6 +72,15 @@ class TestCatalogue:
     def test_holds_a_tiny_variant_of_every_family(self) -> None:
         families = {model.builder for model in REFERENCE_MODELS.values()}
         assert {REFERENCE_MODELS[name].builder for name in TINY} == families
+
+    def test_benchmark_models_have_the_size_of_what_they_stand_for(self) -> None:
+        sizes = {"ddpm_unet_256": 113.7e6, "sd_unet_77m_64": 77.6e6}
+        assert set(sizes) == BENCHMARK_MODELS
+        for name, size in sizes.items():
+            model = reference_model(name)
+            with torch.device("meta"):
+                module = model.builder(model.configuration).module
+            assert sum(parameter.numel() for parameter in module.parameters()) == pytest.approx(size, rel=1e-3)
 
     def test_unknown_name_lists_the_known_ones(self) -> None:
         with pytest.raises(ModelError, match=r"'dit_9000'.*dit_1024"):

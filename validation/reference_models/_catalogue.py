@@ -59,6 +59,24 @@ def _ddpm_unet_tiny() -> Configuration:
     }
 
 
+def _ddpm_unet_256() -> Configuration:
+    """The 113.7 M parameter UNet of DDPM at 256x256: six levels, one attention head at 16x16 and in the middle."""
+    return {
+        "sample_size": 256,
+        "in_channels": 3,
+        "out_channels": 3,
+        "block_out_channels": (128, 128, 256, 256, 512, 512),
+        "layers_per_block": 2,
+        "attention_head_dim": None,
+        "downsample_padding": 0,
+        "norm_eps": 1e-6,
+        "flip_sin_to_cos": False,
+        "freq_shift": 1,
+        "down_block_types": (*("DownBlock2D",) * 4, "AttnDownBlock2D", "DownBlock2D"),
+        "up_block_types": ("UpBlock2D", "AttnUpBlock2D", *("UpBlock2D",) * 4),
+    }
+
+
 def _dit_of(size: int, layers: int, heads: int, head_width: int) -> Configuration:
     """A DiT over latents of ``size`` squared, cut into patches of 2x2."""
     return {
@@ -74,13 +92,13 @@ def _dit_of(size: int, layers: int, heads: int, head_width: int) -> Configuratio
     }
 
 
-def _sd_unet(size: int) -> Configuration:
+def _sd_unet(size: int, channels: tuple[int, ...] = (128, 256, 512, 512)) -> Configuration:
     """The Stable-Diffusion-style UNet at reduced width: four levels, cross-attention on the first three."""
     return {
         "sample_size": size,
         "in_channels": 4,
         "out_channels": 4,
-        "block_out_channels": (128, 256, 512, 512),
+        "block_out_channels": channels,
         "cross_attention_dim": 256,
         "attention_head_dim": 8,
     }
@@ -126,10 +144,15 @@ REFERENCE_MODELS = MappingProxyType(
             ReferenceModel("llada_512", *TOKENS, _llada_512(), _llada),
             ReferenceModel("unet2d_condition_tiny", *IMAGE, _unet2d_condition_tiny(), _unet2d_condition),
             ReferenceModel("sd_unet_64", *IMAGE, _sd_unet(64), _unet2d_condition),
+            ReferenceModel("ddpm_unet_256", *IMAGE, _ddpm_unet_256(), _unet2d),
+            ReferenceModel("sd_unet_77m_64", *IMAGE, _sd_unet(64, (96, 192, 384, 384)), _unet2d_condition),
         )
     }
 )
 """Every reference model under its name."""
+
+BENCHMARK_MODELS = frozenset({"ddpm_unet_256", "sd_unet_77m_64"})
+"""Names of those that take too long for tests and only serve benchmarks."""
 
 
 def reference_model(name: str) -> ReferenceModel:

@@ -78,6 +78,8 @@ class Net:
         model = self.save(*outputs)
         bundle = export_onnx(model, self.path / "bundle", ExportOptions(**options))
         assert_same_outputs(model, bundle)
+        for check, error in bundle.manifest.verification.items():
+            assert error <= (2e-5 if check == "all_rows" else 5e-6), check
         return bundle
 
     def on_rows(self, *outputs: str, **options: Any) -> Bundle:
