@@ -16,6 +16,7 @@ from onnxscript.rewriter.rules.common import (
 )
 
 from retouch.errors import ModelError
+from retouch.export.decompose import decompose
 from retouch.export.group_normalization import split_group_normalization
 from retouch.export.model_shapes import constant
 
@@ -44,6 +45,8 @@ def clean_up(model: ir.Model, fix: Mapping[str, int]) -> list[str]:
     passes.InlinePass()(model)
     done += _bind_dims(model.graph, fix)
     before = model.graph.num_nodes()
+    fused = decompose(model)
+    done += [f"took {fused} fused operators apart"] if fused else []
     split_group_normalization(model)
     _forget_shapes(model.graph)
     onnxscript.optimizer.optimize_ir(model, should_fold=_folds)
