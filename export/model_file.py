@@ -6,6 +6,7 @@ from pathlib import Path
 
 import onnx
 import onnx_ir as ir
+from onnx_ir.passes import common as passes
 
 from retouch.errors import ModelError
 
@@ -32,9 +33,21 @@ def read_model(path: Path) -> ir.Model:
         model = ir.from_proto(proto)
     except Exception as error:
         raise _unreadable(path, _first_cause(error)) from error
+    _sort(model, path)
     ir.external_data.set_base_dir(model.graph, path.parent)
     _check_external_data(model, path)
     return model
+
+
+def _sort(model: ir.Model, path: Path) -> None:
+    """Puts nodes behind those they read; converters to half precision leave them in any order."""
+    try:
+        passes.TopologicalSortPass()(model)
+    except Exception as error:
+        raise ModelError(
+            f"{path} has nodes that read each other in a circle ({_first_cause(error)}). "
+            "Write the file again with its exporter."
+        ) from error
 
 
 def _parsed(path: Path) -> onnx.ModelProto:
@@ -57,7 +70,7 @@ def _first_cause(error: BaseException) -> BaseException:
 
 
 def _check_names(graph: onnx.GraphProto, path: Path) -> None:
-    """Every value is given once, and before it is used."""
+    """Every value is given, and once."""
     initializers = [tensor.name for tensor in graph.initializer]
     inputs = [value.name for value in graph.input]
     given: dict[str, str] = {}
@@ -66,15 +79,13 @@ def _check_names(graph: onnx.GraphProto, path: Path) -> None:
             if given.get(name) == what:
                 raise ModelError(f"{path} has {what} named {name!r} twice. Give every value a name of its own.")
             given[name] = what
-    made = {name: node for node in graph.node for name in node.output if name}
+    made = {name for node in graph.node for name in node.output if name}
     for node in graph.node:
         for name in filter(None, node.input):
-            if name not in given:
-                where = "later, by" if name in made else "nowhere:"
-                maker = _described(made[name]) if name in made else "the file lacks a node or a weight"
+            if name not in given and name not in made:
                 raise ModelError(
-                    f"{path}: {_described(node)} reads the value {name!r}, which is computed {where} {maker}. "
-                    "Nodes have to stand in topological order; write the file again with its exporter."
+                    f"{path}: {_described(node)} reads the value {name!r}, which is computed nowhere: the file lacks a "
+                    "node or a weight. Write the file again with its exporter."
                 )
         for name in filter(None, node.output):
             if name in given:
