@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from types import TracebackType
@@ -14,10 +15,12 @@ from retouch.bundle._serde import manifest_to_json
 from retouch.errors import BundleError
 from retouch.files import Kind, StagedDirectory, replace_text
 
+_FILES = re.compile(r"manifest\.json|weights\.bin|base\.onnx|(edit|prep)(_\w+)?\.onnx")
+
 
 def _is_bundle(names: AbstractSet[str]) -> bool:
-    # Other programs have a manifest.json as well.
-    return MANIFEST_FILE in names and any(name.endswith(".onnx") for name in names)
+    # Other programs have a manifest.json as well, and beside it perhaps the very model that is exported.
+    return {MANIFEST_FILE, "base.onnx"} <= names and all(map(_FILES.fullmatch, names))
 
 
 _BUNDLE = Kind("a bundle", _is_bundle, BundleError)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,11 +11,11 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from retouch.bundle import Bundle
+from retouch.bundle import Bundle, Manifest
 from retouch.cli._feeds import INPUT_HELP, RANGE_HELP, read_feeds
 from retouch.cli._images import Range
 from retouch.cli._regions import MASK_HELP, REGION_HELP, ROWS_HELP, RegionOptions
-from retouch.cli._results import JSON_HELP, result_console, write_json, write_outputs
+from retouch.cli._results import JSON_HELP, output_stems, result_console, write_json, write_outputs
 from retouch.cli._run import THREADS_HELP, save_run
 from retouch.cli._steps import Steps
 from retouch.errors import ResultFileError
@@ -26,11 +27,16 @@ from retouch.states import read_record
 REPORT_FILE = "report.json"
 
 
-def _is_result(names: AbstractSet[str]) -> bool:
-    return REPORT_FILE in names and any(name.endswith(".npy") for name in names)
+def _result_of(manifest: Manifest) -> Kind:
+    """A result directory of that model, with none of the user's own files in it."""
+    stems = output_stems(output.tensor.name for output in manifest.outputs)
+    needed = {REPORT_FILE, *(f"{stem}.npy" for stem in stems)}
+    files = re.compile(f"{re.escape(REPORT_FILE)}|({'|'.join(stems)})(\\.npy|(\\.\\d+)?\\.png)")
 
+    def recognise(names: AbstractSet[str]) -> bool:
+        return needed <= names and all(map(files.fullmatch, names))
 
-_RESULT = Kind("a result directory", _is_result, ResultFileError)
+    return Kind("a result directory", recognise, ResultFileError)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +99,7 @@ def _carry_out(task: _Task, steps: Steps) -> Report:
         steps.begin("edit")
         result = session.edit(run, feeds, region=region, fallback=task.fallback, record=task.commit is not None)
         steps.begin("write the outputs")
-        with StagedDirectory(task.output, _RESULT) as staged:
+        with StagedDirectory(task.output, _result_of(manifest)) as staged:
             write_outputs(staged.path, result.outputs, task.levels)
             write_json(str(staged.path / REPORT_FILE), _json(task, result.report))
             staged.finish()

@@ -111,7 +111,13 @@ def _repeated(spec: TensorSpec, number: float, text: str) -> NDArray[Any]:
             f"Expected a {'whole' if whole else 'finite'} number for input {spec.name!r} of dtype {dtype}, got {text}."
         )
     # Integers by way of Python's own, which lose no digit; ranges are checked with the other feeds.
-    return np.full(spec.shape, _integer(text, number) if whole else number, None if whole else dtype)
+    if whole:
+        return np.full(spec.shape, _integer(text, number))
+    with np.errstate(over="ignore"):
+        filled = np.full(spec.shape, number, dtype)
+    if not np.isfinite(filled).all():
+        raise FeedError(f"Expected a number that dtype {dtype} of input {spec.name!r} can hold, got {text}.")
+    return filled
 
 
 def _integer(text: str, number: float) -> int:

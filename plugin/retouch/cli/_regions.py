@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,7 +44,7 @@ class RegionOptions:
         if self.mask is not None:
             masks.append(_mask(self.mask, shape))
         if self.rows is not None:
-            masks.append(Region.from_rows(_numbers(self.rows), shape).mask)
+            masks.append(Region.from_rows(_numbers(self.rows, math.prod(shape)), shape).mask)
         if not masks:
             raise RegionError("Expected a region, got none. Give one with --region, --mask or --rows.")
         region = Region.from_mask(np.logical_or.reduce(masks), self.policy)
@@ -78,7 +79,7 @@ def _mask(path: Path, shape: Sequence[int]) -> NDArray[np.bool_]:
     return mask
 
 
-def _numbers(text: str) -> NDArray[np.int64]:
+def _numbers(text: str, rows: int) -> NDArray[np.int64]:
     numbers: set[int] = set()
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
@@ -87,5 +88,7 @@ def _numbers(text: str) -> NDArray[np.int64]:
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise RegionError(f"Expected ranges in --rows to go up, got {part!r}. Write {last}-{first}.")
+        if last >= rows:  # before a slip of the finger fills the memory
+            raise RegionError(f"Expected --rows among the rows 0 to {rows - 1} of the grid, got {part!r}.")
         numbers.update(range(first, last + 1))
     return np.array(sorted(numbers), np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +39,20 @@ def write_json(target: str | None, value: object) -> None:
         return
     try:
         replace_text(Path(target), f"{text}\n")
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a path like "." has no name
         raise ResultFileError(
             f"Expected to write {target}, got: {error}. Give a file in a folder that exists and may be written to."
         ) from error
 
 
+def output_stems(outputs: Iterable[str]) -> list[str]:
+    """The names of the outputs' files, without their endings."""
+    names = FileNames()
+    return [names.unique(output) for output in outputs]
+
+
 def write_outputs(folder: Path, outputs: Mapping[str, NDArray[Any]], levels: Range) -> None:
     """Writes every output as a .npy file, and beside it a .png of those that look like images."""
-    names = FileNames()
-    for name, array in outputs.items():
-        stem = names.unique(name)
+    for stem, array in zip(output_stems(outputs), outputs.values(), strict=True):
         write_array(folder / f"{stem}.npy", array)
         write_previews(folder, stem, array, levels)

@@ -22,7 +22,7 @@ class Kind:
 
     Attributes:
         name: what to call it in messages, with its article.
-        recognise: whether a directory with entries of these names is one.
+        recognise: whether a directory with entries of these names is one, and holds nothing that would be missed.
         error: the error to raise.
     """
 

@@ -45,6 +45,7 @@ def _intervals(
     positions: int, cells: int, dilation: int, cell_dilation: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """First and stop position that each cell along an axis sees."""
+    dilation, cell_dilation = min(dilation, positions), min(cell_dilation, cells)
     cell = np.arange(cells, dtype=np.int64)
     first = np.maximum(cell - cell_dilation, 0)
     stop = np.minimum(cell + cell_dilation + 1, cells)

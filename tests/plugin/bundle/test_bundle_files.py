@@ -220,6 +220,20 @@ def test_folder_of_another_program_is_not_replaced(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize("name", ["unet.onnx", "notes.txt", "deeper"])
+def test_a_bundle_with_other_files_in_it_is_not_replaced(bundle: Bundle, name: str) -> None:
+    (bundle.path / name).mkdir()
+    with pytest.raises(BundleError, match="not replaced"), BundleWriter(bundle.path):
+        pass
+
+
+def test_a_folder_with_the_model_and_a_manifest_is_not_replaced(tmp_path: Path) -> None:
+    for name in ("unet.onnx", "manifest.json"):
+        (tmp_path / name).touch()
+    with pytest.raises(BundleError, match="not replaced"), BundleWriter(tmp_path):
+        pass
+
+
 def test_permissions_follow_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:

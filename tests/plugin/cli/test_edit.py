@@ -153,11 +153,13 @@ def test_damaged_runs_are_refused(call: Any, recorded: Path) -> None:
         (["--rows", "5-3"], "Write 3-5"),
         (["--rows", "a"], "Expected --rows like 3,5,10-20"),
         (["--rows", "64"], "the rows 0 to 63"),
+        (["--rows", "0-99999999999999"], "the rows 0 to 63"),
         (["--region", "full", "--policy", "best"], "Expected a region policy among"),
         (["--region", "full", "--dilate", "-1"], "--dilate"),
         (["--mask", "absent.npy"], "The mask cannot be read"),
         (["--region", "full", "-i", "z=1"], "NAME among 'x', 'sigma'"),
         (["--region", "full", "--json", "/absent/folder/report.json"], "Expected to write /absent/folder/report.json"),
+        (["--region", "full", "--json", "."], "Expected to write ."),
     ],
 )
 def test_bad_options(call: Any, recorded: Path, options: list[str], message: str) -> None:
@@ -187,6 +189,18 @@ def test_a_folder_of_something_else_is_kept(call: Any, recorded: Path) -> None:
     called = edit(call, recorded, "--region", "full", "--commit", recorded.parent / "thesis")
     assert "is not a run directory; it is not replaced" in called.error
     assert [path.name for path in (recorded.parent / "thesis").iterdir()] == ["thesis.tex"]
+
+
+def test_a_result_is_replaced_unless_it_holds_other_files(call: Any, recorded: Path) -> None:
+    out = recorded.parent / "out"
+    assert [edit(call, recorded, "--region", "full").code for _ in range(2)] == [0, 0]
+    for name in ("notes.txt", "mask.npy", "y.backup.npy"):
+        (out / name).touch()
+        called = edit(call, recorded, "--region", "full")
+        assert called.code == 2
+        assert "is not a result directory; it is not replaced" in called.error
+        (out / name).unlink()
+    assert edit(call, recorded, "--region", "full", "--dilate", str(10**30)).code == 0
 
 
 def test_a_run_that_keeps_too_little_is_explained(call: Any, recorded: Path) -> None:

@@ -91,6 +91,7 @@ def test_group_norm_decides_what_is_kept(call: Any, hand_built: Any, tmp_path: P
         ("step=2.5", "a whole number for input 'step' of dtype int64, got 2.5"),
         ("x=nan", "a finite number for input 'x'"),
         ("x=1e400", "a finite number for input 'x'"),
+        ("x=1e39", "that dtype float32 of input 'x' can hold"),
         ("x=absent.npy", "absent.npy to be a readable .npy file"),
         ("x=absent.png", "absent.png to be a readable image"),
         ("x=image.tiff", "a file .npy or .png, got 'image.tiff'"),
