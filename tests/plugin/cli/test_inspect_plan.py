@@ -18,14 +18,14 @@ image (float[1,4,8,8] x) => (float[1,4,8,8] y, float[1,4,8,8] z)
     a = Sigmoid(x)
     [triangle] c = Trilu(a)
     [behind] y = Tanh(c)
-    [quick] b = com.microsoft.QuickGelu(a)
+    [corner] b = com.microsoft.Trilu(a)
     [mixed] z = Mul(b, a)
 }
 """
 REASONS = {
     "triangle": ("Trilu", "no rule for operator ai.onnx.Trilu"),
     "behind": ("Tanh", "its input was already computed whole"),
-    "quick": ("com.microsoft.QuickGelu", "no rule for operator com.microsoft.QuickGelu"),
+    "corner": ("com.microsoft.Trilu", "no rule for operator com.microsoft.Trilu"),
 }
 
 
