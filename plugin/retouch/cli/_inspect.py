@@ -14,20 +14,29 @@ from rich.table import Table
 
 from retouch.bundle import Bundle, Manifest, total_bytes
 from retouch.cli._export import break_even_text
+from retouch.cli._plan_picture import draw_plan
 
 
 def inspect(
     bundle: Annotated[Path, typer.Argument(help="Directory of the bundle.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    ops: Annotated[bool, typer.Option("--ops", help="List what became of every operator.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write a picture of the FLOPs along the model (needs matplotlib).")
+    ] = None,
 ) -> None:
     """Prints what a bundle holds: inputs and outputs, FLOPs per plan class, every densified node with its reason."""
     manifest = Bundle.open(bundle).manifest
+    if plot is not None:
+        draw_plan(manifest, plot)
     if as_json:
         typer.echo(json.dumps(_summary(manifest), indent=1))
         return
     console = Console()
     console.print(_tensors(manifest))
     console.print(_classes(manifest))
+    if ops:
+        console.print(_operators(manifest))
     dense = [row for row in manifest.plan if row.plan == "densified"]
     if dense:
         console.print(_refusals(manifest))
@@ -67,6 +76,7 @@ def _summary(manifest: Manifest) -> dict[str, Any]:
         "coverage": manifest.coverage,
         "flops": manifest.flops,
         "plan": _shares(manifest),
+        "operators": operator_coverage(manifest),
         "densified": [{"node": row.node, "op": row.op, "flops": row.flops, "reason": row.reason} for row in dense],
         "grids": {grid.id: list(grid.dims) for grid in manifest.grids},
         "state_bytes": total_bytes(manifest.cacheables),
@@ -102,6 +112,27 @@ def _classes(manifest: Manifest) -> Table:
             f"{entry['flops_share']:.2%}",
             f"{entry['bytes'] / 2**20:.1f}",
         )
+    return table
+
+
+def operator_coverage(manifest: Manifest) -> list[dict[str, Any]]:
+    """Per operator, by FLOPs: the number of nodes of every plan class, and the share of FLOPs that edits save on."""
+    found: list[dict[str, Any]] = []
+    for op in dict.fromkeys(row.op for row in manifest.plan):
+        rows = [row for row in manifest.plan if row.op == op]
+        flops = sum(row.flops for row in rows)
+        dense = sum(row.flops for row in rows if row.plan == "densified")
+        classes = {plan: sum(row.plan == plan for row in rows) for plan in dict.fromkeys(row.plan for row in rows)}
+        found.append({"op": op, "nodes": classes, "flops": flops, "coverage": 1 - dense / flops if flops else None})
+    return sorted(found, key=lambda entry: (-entry["flops"], entry["op"]))
+
+
+def _operators(manifest: Manifest) -> Table:
+    table = Table("operator", "GFLOP", "coverage", "nodes")
+    for entry in operator_coverage(manifest):
+        coverage = "" if entry["coverage"] is None else f"{entry['coverage']:.1%}"
+        nodes = ", ".join(f"{count} {plan}" for plan, count in entry["nodes"].items())
+        table.add_row(escape(entry["op"]), f"{entry['flops'] / 1e9:.3f}", coverage, nodes)
     return table
 
 

@@ -62,3 +62,19 @@ def test_refused_export_names_them(tmp_path: Path, call: Any) -> None:
     assert called.code == 2
     assert "No node of the model would be computed on rows" in called.error
     assert "no rule for operator ai.onnx.Trilu" in called.error
+
+
+def test_operators_are_listed_with_what_became_of_them(bundle: Path, call: Any) -> None:
+    listed = {entry["op"]: entry for entry in call("inspect", bundle, "--json").json["operators"]}
+    assert listed["Trilu"]["nodes"] == {"densified": 1}
+    assert listed["Mul"]["nodes"] == {"incremental": 1}
+    called = call("inspect", bundle, "--ops")
+    assert "1 densified" in called.stdout and "1 incremental" in called.stdout
+
+
+def test_picture_of_the_plan(bundle: Path, call: Any, tmp_path: Path) -> None:
+    assert call("inspect", bundle, "--plot", tmp_path / "plan.png").code == 0
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+    called = call("inspect", bundle, "--plot", tmp_path / "plan.odd")
+    assert called.code == 2
+    assert "Give a .png, .svg or .pdf file" in called.error
