@@ -97,7 +97,7 @@ def _remarks(found: dict[str, str | None], providers: list[str]) -> list[str]:
         )
     if found["onnxruntime"] is not None and "CPUExecutionProvider" not in providers:
         remarks.append("The installed onnxruntime does not load. Install it again.")
-    elif "CUDAExecutionProvider" not in providers:
+    elif found["onnxruntime"] is not None and "CUDAExecutionProvider" not in providers:
         remarks.append('The installed onnxruntime runs on the CPU only. For an NVIDIA GPU: pip install "retouch[gpu]".')
     return remarks
 

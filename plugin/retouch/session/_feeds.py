@@ -44,7 +44,7 @@ def _check_names(inputs: Sequence[str], feeds: Mapping[str, ArrayLike], partial:
 
 
 def _checked_feed(spec: TensorSpec, feed: ArrayLike) -> NDArray[Any]:
-    array = np.asarray(feed)
+    array = _array(spec, feed)
     if array.shape != spec.shape:
         raise FeedError(
             f"Expected feed {spec.name!r} of shape {spec.shape}, got {array.shape}. "
@@ -54,6 +54,16 @@ def _checked_feed(spec: TensorSpec, feed: ArrayLike) -> NDArray[Any]:
     if array.dtype == dtype:
         return np.array(array, order="C")
     return _converted(spec, array, dtype)
+
+
+def _array(spec: TensorSpec, feed: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(feed)
+    except (RuntimeError, TypeError, ValueError) as error:  # rows of different lengths, or tensors that need a detour
+        raise FeedError(
+            f"Expected feed {spec.name!r} to convert to an array of shape {spec.shape}, got: {error}; "
+            "give a numpy array."
+        ) from error
 
 
 def _converted(spec: TensorSpec, array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -42,6 +42,7 @@ def test_a_machine_without_onnxruntime(hand_built: Any, tmp_path: Any) -> None:
     doctor = run("doctor", "--json", "-")
     assert doctor.returncode == 1
     assert '"onnxruntime": null' in doctor.stdout
+    assert "The installed onnxruntime" not in doctor.stdout + doctor.stderr
     made = run("run", hand_built.bundle.path, "-i", "x=0", "-i", "sigma=1", "-o", tmp_path / "run")
     assert made.returncode == 1
     assert "EngineMissingError" in made.stderr and '"retouch[cpu]"' in made.stderr

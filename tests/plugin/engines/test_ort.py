@@ -14,7 +14,7 @@ import pytest
 
 from retouch.engines.ort import OrtEngine
 from retouch.engines.ort._prune import prune_file
-from retouch.errors import BundleError, EngineMissingError
+from retouch.errors import BundleError, EngineMissingError, RetouchError
 
 GRAPH = """<ir_version: 10, opset_import: ["" : 18]>
 two (float[N] x, float[N] y, bool flag) => (float[N] sum, float[N] product, float[N] chosen)
@@ -107,6 +107,19 @@ def test_a_missing_provider_is_named(graph: Path) -> None:
     assert engine.name == "onnxruntime.tensorrt"
     with pytest.raises(EngineMissingError, match=r"TensorrtExecutionProvider .* got only .*CPUExecutionProvider"):
         engine.open(graph)
+    with pytest.raises(EngineMissingError, match=r"TensorrtExecutionProvider .* got only .*CPUExecutionProvider"):
+        engine.value(vector(1, 2))
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True])
+def test_threads_that_are_no_number_of_threads(threads: Any) -> None:
+    with pytest.raises(RetouchError, match="Expected threads to be an integer of at least 1"):
+        OrtEngine(threads=threads)
+
+
+def test_providers_are_a_list() -> None:
+    with pytest.raises(RetouchError, match=r"Expected a list of execution providers.*\['CPUExecutionProvider'\]"):
+        OrtEngine("CPUExecutionProvider")
 
 
 def test_a_missing_onnxruntime_is_explained(graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:

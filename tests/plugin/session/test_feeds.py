@@ -47,6 +47,7 @@ def test_lossless_conversions(name: str, feed: Any) -> None:
         ("x", np.array(["a", "b"]), "does not convert to it by itself"),
         ("x", np.array([1j, 2]), "does not convert to it by itself"),
         ("flag", np.array(1), "does not convert to it by itself"),
+        ("x", [[1, 2], [3]], "give a numpy array"),
         ("x", np.ones((2, 1), np.float32), r"shape \(2,\), got \(2, 1\)"),
     ],
 )

@@ -12,8 +12,15 @@ from numpy.typing import NDArray
 
 from retouch.engines.ort._program import OrtProgram
 from retouch.engines.ort._prune import prune_file
-from retouch.engines.ort._runtime import DEFAULT_PROVIDER, device_of, load_onnxruntime, require_providers
+from retouch.engines.ort._runtime import (
+    DEFAULT_DEVICE,
+    DEFAULT_PROVIDER,
+    device_of,
+    load_onnxruntime,
+    require_providers,
+)
 from retouch.engines.ort._value import OrtTensor
+from retouch.errors import RetouchError
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -40,7 +47,17 @@ class OrtEngine:
         Args:
             providers: names, or pairs of name and options; ``None`` means the CPU.
             threads: threads per run; ``None`` leaves the choice to onnxruntime.
+
+        Raises:
+            RetouchError: the number of threads is none, or the providers are a single name.
         """
+        if isinstance(providers, str):
+            raise RetouchError(f"Expected a list of execution providers, got {providers!r}. Write [{providers!r}].")
+        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+            raise RetouchError(
+                f"Expected threads to be an integer of at least 1, got {threads!r}. None leaves the choice to "
+                "onnxruntime."
+            )
         self._options = tuple(providers or (DEFAULT_PROVIDER,))
         self._threads = threads
         self.providers: tuple[str, ...] = tuple(item if isinstance(item, str) else item[0] for item in self._options)
@@ -61,7 +78,13 @@ class OrtEngine:
         return device_of(self.providers[0])
 
     def value(self, array: NDArray[Any]) -> OrtTensor:
-        """The array as a value; on the host it shares the array's memory."""
+        """The array as a value; on the host it shares the array's memory.
+
+        Raises:
+            EngineMissingError: onnxruntime, or a provider that was asked for, is not there.
+        """
+        if self.device != DEFAULT_DEVICE:
+            self._runtime()  # which says more than onnxruntime does of a device that it does not know
         return OrtTensor.from_numpy(array, self.device)
 
     def open(self, graph: Path, outputs: Sequence[str] | None = None) -> OrtProgram:
@@ -70,14 +93,18 @@ class OrtEngine:
         Raises:
             EngineMissingError: onnxruntime, or a provider that was asked for, is not there.
         """
-        runtime = load_onnxruntime()
-        require_providers(self.providers, runtime.get_available_providers(), "in the installed onnxruntime")
+        runtime = self._runtime()
         model = str(graph) if outputs is None else prune_file(graph, outputs).SerializeToString()
         options = self._session_options(runtime, graph.parent)
         session = runtime.InferenceSession(model, options, providers=list(self._options))
         # A provider whose libraries do not load is left out with no more than a warning.
         require_providers(self.providers, session.get_providers(), "to load")
         return OrtProgram(session, self.device)
+
+    def _runtime(self) -> ModuleType:
+        runtime = load_onnxruntime()
+        require_providers(self.providers, runtime.get_available_providers(), "in the installed onnxruntime")
+        return runtime
 
     def _session_options(self, runtime: ModuleType, folder: Path) -> onnxruntime.SessionOptions:
         options = runtime.SessionOptions()

@@ -9,6 +9,7 @@ from types import ModuleType
 from retouch.errors import EngineMissingError
 
 DEFAULT_PROVIDER = "CPUExecutionProvider"
+DEFAULT_DEVICE = "cpu"
 
 _DEVICES = {
     "CUDAExecutionProvider": "cuda",
@@ -34,7 +35,7 @@ def load_onnxruntime() -> ModuleType:
 
 def device_of(provider: str) -> str:
     """The device on which a provider keeps its tensors, as onnxruntime names it."""
-    return _DEVICES.get(provider, "cpu")
+    return _DEVICES.get(provider, DEFAULT_DEVICE)
 
 
 def require_providers(wanted: Sequence[str], available: Sequence[str], when: str) -> None:
