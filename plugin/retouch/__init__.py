@@ -24,6 +24,7 @@ __all__ = [
     # What can go wrong
     "BundleError",
     "CoverageError",
+    "EngineError",
     "EngineMissingError",
     "ExportError",
     "FeedError",
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from retouch.errors import (
         BundleError,
         CoverageError,
+        EngineError,
         EngineMissingError,
         ExportError,
         FeedError,

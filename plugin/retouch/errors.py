@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = [
     "BundleError",
     "CoverageError",
+    "EngineError",
     "EngineMissingError",
     "ExportError",
     "FeedError",
@@ -71,6 +72,10 @@ class ResultFileError(RetouchError):
 
 class NonFiniteError(RetouchError, FloatingPointError):
     """A model output holds NaN or infinity."""
+
+
+class EngineError(RetouchError, RuntimeError):
+    """An inference engine failed on what it was given."""
 
 
 class EngineMissingError(RetouchError, ImportError):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from retouch.bundle._manifest import FileSpec, Manifest
+from retouch.bundle._references import check_references
 from retouch.bundle._serde import manifest_from_json
 from retouch.errors import BundleError
 from retouch.files import sha256_of
@@ -66,7 +67,7 @@ class Bundle:
 
 
 def check_names(manifest: Manifest, where: Path) -> None:
-    """Checks that the listed files lie in the bundle and that every graph is among them.
+    """Checks that the listed files lie in the bundle, and that what the manifest names is there.
 
     Raises:
         BundleError: names what is wrong.
@@ -74,11 +75,7 @@ def check_names(manifest: Manifest, where: Path) -> None:
     for name in manifest.files:
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise BundleError(f"{where} lists {name!r}, which is outside of the bundle. Export the model again.")
-    edits = manifest.edits.values()
-    graphs = {manifest.base_file, *(edit.file for edit in edits), *(edit.prep_file for edit in edits if edit.prep_file)}
-    unlisted = sorted(graphs - set(manifest.files))
-    if unlisted:
-        raise BundleError(f"{where} lacks size and hash of {', '.join(unlisted)}. Export the model again.")
+    check_references(manifest, where)
 
 
 def describe_file(path: Path) -> FileSpec:

@@ -42,7 +42,8 @@ def draw_plan(manifest: Manifest, path: Path) -> None:
     axes.set_xlabel("node, in the model's order (those without multiplications left out)")
     axes.set_ylabel("GFLOP")
     axes.set_title(f"{manifest.model.name}: coverage {manifest.coverage:.1%}")
-    axes.legend()
+    if rows:
+        axes.legend()
     try:
         figure.savefig(path, dpi=80)
     except (OSError, ValueError) as error:

@@ -11,10 +11,13 @@ from retouch.bundle import (
     Bundle,
     BundleWriter,
     EditableSpec,
+    EditGraphSpec,
     GridSpec,
     Manifest,
     ModelSpec,
     NeighbourhoodSpec,
+    OutputSpec,
+    TensorSpec,
     manifest_from_json,
     manifest_to_json,
     update_manifest,
@@ -25,12 +28,12 @@ MANIFEST = Manifest(
     producer="test",
     model=ModelSpec("m", "0" * 64, 18, 4),
     editable=EditableSpec("x", (2, 3), "g2x2"),
-    inputs=(),
-    outputs=(),
+    inputs=(TensorSpec("x", "float32", (1, 1, 2, 2)),),
+    outputs=(OutputSpec(TensorSpec("y", "float32", (1, 1, 2, 2)), "g2x2", (2, 3)),),
     grids=(GridSpec("g2x2", (2, 2), "x"),),
     neighbourhoods=(NeighbourhoodSpec("n", "g2x2", "g2x2", (((0,), (1,)), ((0,), (1,))), None, (1, 1)),),
     cacheables=(),
-    edits={},
+    edits={"cached": EditGraphSpec("edit.onnx", None, (), (), (), (), ("g2x2",), (), ())},
     plan=(),
 )
 
@@ -38,6 +41,7 @@ MANIFEST = Manifest(
 def write(path: Path, content: bytes = b"weights") -> Bundle:
     with BundleWriter(path) as writer:
         (writer.path / "base.onnx").write_bytes(b"graph")
+        (writer.path / "edit.onnx").write_bytes(b"graph of edits")
         (writer.path / "weights.bin").write_bytes(content)
         writer.finish(MANIFEST)
     return Bundle.open(path)
@@ -70,7 +74,7 @@ def test_damage_is_named(tmp_path: Path, damage, message: str) -> None:
     ("change", "message"),
     [
         (lambda data: data.pop("schema_version"), "schema version None"),
-        (lambda data: data.update(schema_version=True), "schema_version: expected int"),
+        (lambda data: data.update(schema_version=True), "schema version True"),
         (lambda data: data.pop("files"), "missing are those, got \\['files'\\]"),
         (lambda data: data["grids"][0].update(dims=[2, 2.5]), r"grids\[0\].dims\[1\]: expected int"),
         (lambda data: data["grids"][0].update(dims=[2, True]), r"grids\[0\].dims\[1\]: expected int"),
@@ -124,3 +128,28 @@ def test_update_manifest_keeps_files(tmp_path: Path) -> None:
     again = Bundle.open(tmp_path / "b")
     assert again.manifest.verification == {"identity": 1e-7}
     assert again.fingerprint == bundle.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: data["editable"].update(grid="g9"), "the editable grid 'g9'"),
+        (lambda data: data["editable"].update(input="z"), "'z', which is none of the inputs"),
+        (lambda data: data.update(outputs=[]), "no outputs"),
+        (lambda data: data.update(edits={}), "no edit graph 'cached'"),
+        (lambda data: data["outputs"][0].update(grid="g9"), "the grid 'g9'"),
+        (lambda data: data["inputs"][0].update(dtype="foo"), "the dtype 'foo'"),
+        (lambda data: data["files"].pop("weights.bin"), "lacks size and hash of weights.bin"),
+        (lambda data: data["edits"]["cached"].update(file="base.onnx"), "one file as two graphs"),
+        (lambda data: data["edits"]["cached"].update(cached=["k"]), "the cacheable 'k'"),
+        (lambda data: data["edits"]["cached"].update(neighbourhoods=["k"]), "the neighbourhood 'k'"),
+    ],
+)
+def test_manifest_that_names_what_is_not_there_is_refused(tmp_path: Path, change, message: str) -> None:
+    write(tmp_path / "b")
+    path = tmp_path / "b" / "manifest.json"
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+    with pytest.raises(BundleError, match=message):
+        Bundle.open(tmp_path / "b")

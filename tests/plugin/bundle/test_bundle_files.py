@@ -21,6 +21,8 @@ from retouch.bundle import (
     GridSpec,
     Manifest,
     ModelSpec,
+    OutputSpec,
+    TensorSpec,
     update_manifest,
 )
 from retouch.errors import BundleError
@@ -29,8 +31,8 @@ MANIFEST = Manifest(
     producer="test",
     model=ModelSpec("m", "0" * 64, 18, 4),
     editable=EditableSpec("x", (2, 3), "g2x2"),
-    inputs=(),
-    outputs=(),
+    inputs=(TensorSpec("x", "float32", (1, 1, 2, 2)),),
+    outputs=(OutputSpec(TensorSpec("y", "float32", (1, 1, 2, 2)), "g2x2", (2, 3)),),
     grids=(GridSpec("g2x2", (2, 2), "x"),),
     neighbourhoods=(),
     cacheables=(),
@@ -147,6 +149,7 @@ def test_unlisted_file_is_explained(bundle: Bundle) -> None:
 def test_manifest_needs_every_graph(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match=r"lacks size and hash of edit\.onnx"), BundleWriter(tmp_path / "b") as writer:
         (writer.path / "base.onnx").write_bytes(b"base")
+        (writer.path / "weights.bin").write_bytes(b"weights")
         writer.finish(MANIFEST)
     assert list(tmp_path.iterdir()) == []
 

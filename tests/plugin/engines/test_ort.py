@@ -14,7 +14,7 @@ import pytest
 
 from retouch.engines.ort import OrtEngine
 from retouch.engines.ort._prune import prune_file
-from retouch.errors import BundleError, EngineMissingError, RetouchError
+from retouch.errors import BundleError, EngineError, EngineMissingError, RetouchError
 
 GRAPH = """<ir_version: 10, opset_import: ["" : 18]>
 two (float[N] x, float[N] y, bool flag) => (float[N] sum, float[N] product, float[N] chosen)
@@ -111,10 +111,23 @@ def test_a_missing_provider_is_named(graph: Path) -> None:
         engine.value(vector(1, 2))
 
 
-@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True])
+@pytest.mark.parametrize("threads", [0, -1, 10**6, 1.5, "2", True])
 def test_threads_that_are_no_number_of_threads(threads: Any) -> None:
-    with pytest.raises(RetouchError, match="Expected threads to be an integer of at least 1"):
+    with pytest.raises(RetouchError, match="Expected threads to be an integer from 1 to 1024"):
         OrtEngine(threads=threads)
+
+
+def test_values_that_the_graph_does_not_take_are_explained(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 18]>
+    words (int64[N] ids) => (float[N,2] y) <float[3,2] table = {1, 2, 3, 4, 5, 6}> { y = Gather(table, ids) }
+    """
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "words.onnx")
+    engine = OrtEngine(threads=1)
+    program = engine.open(tmp_path / "words.onnx")
+    with pytest.raises(EngineError, match="such as a token id beyond the vocabulary"):
+        program.run({"ids": engine.value(np.array([0, 3]))})
+    np.testing.assert_array_equal(program.run({"ids": engine.value(np.array([2]))})["y"].numpy(), [[5, 6]])
 
 
 def test_providers_are_a_list() -> None:

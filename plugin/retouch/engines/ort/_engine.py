@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Provider = str | tuple[str, dict[str, Any]]
 
+_MOST_THREADS = 1024
+
 _FATAL_ONLY = 3
 """Severity from which onnxruntime logs; what it warns of (initializers it folded away) is not the user's business."""
 
@@ -53,10 +55,11 @@ class OrtEngine:
         """
         if isinstance(providers, str):
             raise RetouchError(f"Expected a list of execution providers, got {providers!r}. Write [{providers!r}].")
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        whole = isinstance(threads, int) and not isinstance(threads, bool)
+        if threads is not None and not (whole and 1 <= threads <= _MOST_THREADS):
             raise RetouchError(
-                f"Expected threads to be an integer of at least 1, got {threads!r}. None leaves the choice to "
-                "onnxruntime."
+                f"Expected threads to be an integer from 1 to {_MOST_THREADS}, got {threads!r}. None leaves the choice "
+                "to onnxruntime."
             )
         self._options = tuple(providers or (DEFAULT_PROVIDER,))
         self._threads = threads

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from retouch.engines._protocol import Value
 from retouch.engines.ort._value import OrtTensor
+from retouch.errors import EngineError
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -54,12 +55,22 @@ class OrtBinding:
         for name in self._outputs:
             self._binding.bind_output(name, self._device)
         try:
-            self._session.run_with_iobinding(self._binding)
+            self._execute()
             values = self._binding.get_outputs()
         finally:
             # The next run would otherwise write into the memory of the values returned here.
             self._binding.clear_binding_outputs()
         return {name: OrtTensor(value) for name, value in zip(self._outputs, values, strict=True)}
+
+    def _execute(self) -> None:
+        try:
+            self._session.run_with_iobinding(self._binding)
+        except Exception as error:  # onnxruntime's errors have no other class in common
+            raise EngineError(
+                f"ONNX Runtime failed ({str(error).strip()}). The feeds have the shapes and types of the model, so one "
+                "of them may hold a value that it does not take, such as a token id beyond the vocabulary; if memory "
+                "ran out, drop runs that are not needed any more."
+            ) from error
 
     def _bind(self, inputs: Mapping[str, Value]) -> None:
         for name, value in inputs.items():
