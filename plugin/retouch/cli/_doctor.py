@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import platform
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
 
@@ -15,7 +16,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from retouch import __version__
+from retouch.cli._feeds import INPUT_HELP, RANGE_HELP
+from retouch.cli._images import Range
 from retouch.cli._results import JSON_HELP, result_console, write_json
+from retouch.cli._trace import print_trace, trace_non_finite
 
 
 @dataclass(frozen=True)
@@ -38,22 +42,34 @@ _PACKAGES = (
     _Package("matplotlib", "make demo", 'pip install "retouch[demo]"'),
     _Package("torch", "reference models", 'pip install "retouch[torch]"'),
     _Package("diffusers", "reference models", 'pip install "retouch[models]"'),
-    _Package("polygraphy", "validation (nothing uses it yet)", 'pip install "retouch[validate]"'),
+    _Package("polygraphy", "retouch validate", 'pip install "retouch[validate]"'),
     _Package("tensorrt_rtx", "TensorRT engines (nothing uses it yet)", 'pip install "retouch[trt]"'),
 )
 _DISTRIBUTIONS = {"PIL": "pillow"}
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
-_MISSING = 1
+_MISSING = _FOUND = 1
 
 
 def doctor(
+    trace_nan: Annotated[
+        Path | None,
+        typer.Option(metavar="BUNDLE", help="Find the first value of a full run that is not finite."),
+    ] = None,
+    feeds: Annotated[list[str] | None, typer.Option("--input", "-i", help=INPUT_HELP)] = None,
+    png_range: Annotated[str, typer.Option(metavar="BLACK,WHITE", help=RANGE_HELP)] = "-1,1",
     json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help=JSON_HELP)] = None,
 ) -> None:
     """Lists engines, execution providers and versions, what is missing and how to get it.
 
-    Exits with 1 if something that base runs and edits need is missing.
+    Exits with 1 if something that base runs and edits need is missing. With --trace-nan it instead looks for the first
+    value of a full run on the inputs that is NaN or infinite, and exits with 1 if there is one.
     """
     console = result_console(json_file)
+    if trace_nan is not None:
+        trace = trace_non_finite(trace_nan, feeds or [], Range.parse(png_range))
+        write_json(json_file, trace)
+        print_trace(console, trace)
+        raise typer.Exit(_FOUND if trace["found"] else 0)
     found = {package.name: _version(package) for package in _PACKAGES}
     providers = _providers()
     remarks = _remarks(found, providers)

@@ -12,11 +12,14 @@ __all__ = [
     # What an edit says about itself
     "Report",
     "Seconds",
+    # What it may be fed
+    "checked_feeds",
     # How GroupNorm sees an edit
     "GROUP_NORM_MODES",
     "GroupNormMode",
 ]
 
+from retouch.session._feeds import checked_feeds
 from retouch.session._mode import GROUP_NORM_MODES, GroupNormMode
 from retouch.session._report import Report, Seconds
 from retouch.session._request import EditRequest

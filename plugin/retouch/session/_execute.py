@@ -11,6 +11,7 @@ from retouch.session._commit import commit_edit
 from retouch.session._dense import dense_reason, run_dense
 from retouch.session._edit import Edit, Outcome, run_edit
 from retouch.session._finite import check_finite
+from retouch.session._ignored import ignored_positions
 from retouch.session._report import Report, Seconds
 from retouch.session._result import Result
 from retouch.session._run import Run, arrays
@@ -91,4 +92,5 @@ def _report(runtime: Runtime, edit: Edit, outcome: Outcome, *, dense: bool, reas
         seconds=seconds,
         engine=runtime.engine.name,
         threads=runtime.engine.threads,
+        ignored=ignored_positions(runtime, edit),
     )

@@ -48,6 +48,8 @@ class Report:
         seconds: wall time.
         engine: the engine's name.
         threads: threads per run.
+        ignored: number of positions at which the editable feed changed outside the active rows; there the edit keeps
+            what the base run has.
         stacked: number of edits that were computed in the same run; its time is ``seconds`` of each of them.
     """
 
@@ -64,6 +66,7 @@ class Report:
     seconds: Seconds
     engine: str
     threads: int
+    ignored: int = 0
     stacked: int = 1
 
     def __str__(self) -> str:
@@ -80,6 +83,8 @@ class Report:
             f"prepare {1e3 * self.seconds.prepare:.1f}, run {1e3 * self.seconds.run:.1f})",
             "engine": f"{self.engine}, {self.threads} thread{'s' if self.threads > 1 else ''}",
         }
+        if self.ignored:
+            lines["ignored"] = f"{self.ignored} changed positions of the editable feed outside the active rows"
         return "\n".join(f"{label:<12} {text}" for label, text in lines.items())
 
 

@@ -175,3 +175,16 @@ def test_close_returns_to_the_constructed_state(bundle: Bundle) -> None:
     assert session.runs() == ()
     session.base(feeds(0, bundle))
     assert len(session.runs()) == 1
+
+
+def test_changes_outside_of_the_active_rows_are_counted(session: EditSession, bundle: Bundle) -> None:
+    given = feeds(0, bundle)
+    run = session.base(given)
+    changed = given["x"].copy()
+    changed[..., 5, 5] += 1
+    assert session.edit(run, {"x": changed}, region=BOX).report.ignored == 0
+    changed[0, :, 0, :3] = np.nan
+    report = session.edit(run, {"x": changed}, region=BOX).report
+    assert report.ignored == 3
+    assert "3 changed positions" in str(report)
+    assert session.edit(run, region=BOX).report.ignored == 0

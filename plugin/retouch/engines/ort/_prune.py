@@ -15,13 +15,14 @@ from retouch.errors import BundleError
 
 
 def prune_file(file: Path, outputs: Sequence[str]) -> onnx.ModelProto:
-    """The model in that file with those outputs and what they need; external weights stay references."""
+    """The model in that file with those outputs, inner values too, and what they need; weights stay references."""
     model = onnx.load(file, load_external_data=False)
-    present = {output.name for output in model.graph.output}
+    present = _by_name(model.graph)
     missing = [name for name in outputs if name not in present]
     if missing:
+        outputs_there = sorted(output.name for output in model.graph.output)
         raise BundleError(
-            f"Expected {file.name} to have the outputs {', '.join(missing)}, got {', '.join(sorted(present))}. "
+            f"Expected {file.name} to have the outputs {', '.join(missing)}, got {', '.join(outputs_there)}. "
             "The bundle's manifest does not describe its graphs; export the model again."
         )
     model.graph.CopyFrom(prune_graph(model.graph, outputs))
@@ -36,7 +37,7 @@ def prune_graph(graph: onnx.GraphProto, outputs: Sequence[str]) -> onnx.GraphPro
         if not needed.isdisjoint(node.output):
             nodes.append(node)
             needed.update(_reads(node))
-    by_name = {output.name: output for output in graph.output}
+    by_name = _by_name(graph)
     return onnx.GraphProto(
         name=graph.name,
         node=reversed(nodes),
@@ -46,6 +47,11 @@ def prune_graph(graph: onnx.GraphProto, outputs: Sequence[str]) -> onnx.GraphPro
         sparse_initializer=[tensor for tensor in graph.sparse_initializer if tensor.values.name in needed],
         value_info=[value for value in graph.value_info if value.name in needed],
     )
+
+
+def _by_name(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
+    """The outputs, and the inner values whose type the file tells."""
+    return {value.name: value for value in (*graph.value_info, *graph.output)}
 
 
 def _reads(node: onnx.NodeProto) -> Iterator[str]:
