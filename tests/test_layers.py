@@ -21,12 +21,14 @@ LAYERS = [
     {"files"},
     {"bundle"},
     {"region"},
-    {"export", "engines", "models"},
+    {"export", "engines"},
+    {"models"},
     {"states"},
     {"session"},
     {"calibrate"},
-    {"bench"},
-    {"validation", "cli"},
+    {"bench", "diagnose"},
+    {"validation"},
+    {"cli"},
 ]
 LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 # Needed at import by nothing that runs an edit: extras, imported in the function that wants them.
