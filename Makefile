@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet torch==2.13.0
 	$(BIN)/python -m pip install --quiet "scikit-build-core>=1.0"
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[cpu,demo,models,dev]"
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[cpu,demo,models,validate,dev]"
 	$(BIN)/python -m pip install --quiet --no-deps adaptive-terrain-diffusion==0.4.2
 	touch $@
 

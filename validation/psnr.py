@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from retouch.region import Region
 
-__all__ = ["Psnr", "measure_psnr"]
+__all__ = ["Psnr", "measure_psnr", "psnr"]
 
 _RING = 8
 _CEILING_ERROR = 1e-12
@@ -43,7 +43,7 @@ def measure_psnr(got: NDArray[Any], expected: NDArray[Any], region: Region, *, p
     error = np.asarray(got - expected, dtype=np.float64).reshape(-1, *region.mask.shape)
     ring = _grown(region.mask, _RING)
     parts = (region.mask, ring & ~region.mask, ~ring)
-    inside, near, outside = (_psnr(error[:, part], peak) for part in parts)
+    inside, near, outside = (psnr(error[:, part], peak) for part in parts)
     return Psnr(inside, near, outside)
 
 
@@ -55,7 +55,8 @@ def _grown(mask: NDArray[np.bool_], steps: int) -> NDArray[np.bool_]:
     return grown
 
 
-def _psnr(error: NDArray[np.float64], peak: float) -> float:
+def psnr(error: NDArray[np.float64], peak: float) -> float:
+    """The ratio of errors, infinite if there are none and 120 dB for a peak of one where all are zero."""
     if not error.size:
         return float("inf")
     return float(10 * np.log10(peak**2 / max(float(np.mean(error**2)), _CEILING_ERROR)))

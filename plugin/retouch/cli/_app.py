@@ -13,6 +13,7 @@ from retouch.cli._edit import edit
 from retouch.cli._export import export
 from retouch.cli._inspect import inspect
 from retouch.cli._run import run
+from retouch.cli._validate import validate
 from retouch.errors import EngineMissingError, RetouchError, VerificationError
 
 _USAGE = 2
@@ -44,7 +45,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for _command in (export, run, edit, bench, inspect, doctor):
+for _command in (export, run, edit, bench, validate, inspect, doctor):
     app.command()(_command)
 
 

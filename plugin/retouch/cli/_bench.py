@@ -13,6 +13,7 @@ from rich.table import Table
 
 from retouch.bench import Footprint, Measurement, box_region, check_original, measure, measure_footprint
 from retouch.bundle import Bundle
+from retouch.cli._areas import parse_areas
 from retouch.cli._results import JSON_HELP, result_console, write_json
 from retouch.cli._steps import counted
 from retouch.errors import RegionError
@@ -54,14 +55,14 @@ def bench(
         write_json(json_file, footprint)
         result_console(json_file).print(_sizes(footprint))
         return
-    rows = _rows(opened, original, threads, _Cases(_areas(areas), box or [], policy, group_norm), repeats)
+    rows = _rows(opened, original, threads, _Cases(parse_areas(areas, _AREAS), box or [], policy, group_norm), repeats)
     write_json(json_file, rows)
     result_console(json_file).print(_times(rows))
 
 
 @dataclass(frozen=True)
 class _Cases:
-    areas: list[float]
+    areas: tuple[float, ...]
     boxes: list[str]
     policy: str
     group_norm: GroupNormMode
@@ -87,20 +88,6 @@ def _rows(bundle: Bundle, original: Path | None, threads: int, cases: _Cases, re
 def _footprint(bundle: Bundle, original: Path | None, threads: int) -> Footprint:
     with counted(2 * _PROCESSES) as begin:
         return measure_footprint(bundle, original=original, threads=threads, processes=_PROCESSES, progress=begin)
-
-
-def _areas(text: str) -> list[float]:
-    try:
-        areas = [float(part) for part in text.split(",")]
-    except ValueError as error:
-        raise RegionError(f"Expected --areas to be numbers like {_AREAS}, got {text!r}.") from error
-    wrong = [area for area in areas if not 0 < area <= 1]
-    if wrong:
-        raise RegionError(
-            f"Expected --areas above 0 and at most 1, the share of the positions, got {wrong[0]:g}. "
-            "Write 5 % of the area as 0.05."
-        )
-    return areas
 
 
 def _box(text: str, dims: Sequence[int]) -> Region:
