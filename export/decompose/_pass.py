@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -68,6 +68,10 @@ class Fused:
     def op(self, op_type: str, *inputs: ir.Value | None, domain: str = "", **attributes: object) -> ir.Value:
         """The output of a new node."""
         return self.tape.op(op_type, inputs, attributes, domain=domain)  # type: ignore[arg-type]
+
+    def plain(self, op_type: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, object]) -> ir.Value:
+        """The output of a new node of the standard domain with attributes taken from elsewhere."""
+        return self.tape.op(op_type, inputs, attributes)  # type: ignore[arg-type]
 
     def ints(self, *values: int) -> ir.Value:
         """A 1-D int64 constant."""

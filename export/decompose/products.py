@@ -38,7 +38,7 @@ def _turned(fused: Fused, value: ir.Value, last: int, batch: int) -> ir.Value:
 @decomposition("FusedGemm")
 def _gemm(fused: Fused) -> ir.Value:
     given = {name: fused.attribute(name, default) for name, default in _GEMM.items()}
-    return activated(fused, fused.op("Gemm", *fused.node.inputs, **given))
+    return activated(fused, fused.plain("Gemm", fused.node.inputs, given))
 
 
 _GEMM = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
@@ -46,7 +46,7 @@ _GEMM = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
 
 @decomposition("FusedConv")
 def _conv(fused: Fused) -> ir.Value:
-    result = fused.op("Conv", *fused.node.inputs[:3], **_conv_attributes(fused))
+    result = fused.plain("Conv", fused.node.inputs[:3], _conv_attributes(fused))
     return activated(fused, fused.added(result, fused.input(3)))
 
 
@@ -54,7 +54,7 @@ def _conv(fused: Fused) -> ir.Value:
 def _nhwc_conv(fused: Fused) -> ir.Value:
     """Data and weight with channels last."""
     data, weight = (fused.op("Transpose", fused.required(index), perm=[0, 3, 1, 2]) for index in (0, 1))
-    result = fused.op("Conv", data, weight, fused.input(2), **_conv_attributes(fused))
+    result = fused.plain("Conv", [data, weight, fused.input(2)], _conv_attributes(fused))
     return fused.op("Transpose", result, perm=[0, 2, 3, 1])
 
 

@@ -85,7 +85,8 @@ def first_non_finite(
 
 def _own_nodes(graph: onnx.GraphProto, outputs: Sequence[str]) -> Iterator[onnx.NodeProto]:
     """The nodes of the model itself, without those that only bring cacheables into shape."""
-    needed, kept = set(outputs), []
+    needed = set(outputs)
+    kept: list[onnx.NodeProto] = []
     for node in reversed(graph.node):
         if not needed.isdisjoint(node.output):
             kept.append(node)
