@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from retouch.export.lattice import Fact, Full, Grid, GridRegistry, Invariant, Refusal, Rows
+from retouch.export.lattice import Beside, Fact, Full, Grid, GridRegistry, Invariant, Refusal, Rows
 from retouch.export.model_shapes import shape_of
 from retouch.export.rules import rule_for
 
 __all__ = ["Analysis", "Facts", "analyse"]
+
+_JOINING = ("Concat", "Slice", "Split")
 
 
 class Facts:
@@ -55,14 +57,20 @@ class Analysis:
     aligned: frozenset[ir.Value]
 
 
-def analyse(graph: ir.Graph, editable: str, axes: tuple[int, ...]) -> Analysis:
+def analyse(graph: ir.Graph, editable: str, axes: tuple[int, ...], *, recompute_text: bool = True) -> Analysis:
     """The facts of all values of a graph.
+
+    Args:
+        graph: the graph.
+        editable: name of the editable input.
+        axes: its axes that carry positions.
+        recompute_text: whether edits compute the tokens beside the rows of joint sequences anew.
 
     Requires: static shapes everywhere and nodes in topological order (clean-up).
     Ensures: each node's outputs are all invariant, or the node is computed on rows, or it has a refusal.
     """
     source = next(value for value in graph.inputs if value.name == editable)
-    facts = Facts(GridRegistry(editable))
+    facts = Facts(GridRegistry(editable, recompute_text))
     grid = facts.grids.get(tuple(shape_of(source)[axis] for axis in axes))
     facts.record(source, Rows(grid, axes))
     refusals: dict[ir.Node, Refusal] = {}
@@ -85,6 +93,11 @@ def _visit(node: ir.Node, facts: Facts, refusals: dict[ir.Node, Refusal]) -> Non
     known = [facts.of(value) for value in node.inputs]
     if all(isinstance(fact, Invariant) for fact in known):
         return
+    beside = [fact for fact in known if isinstance(fact, Beside)]
+    if beside and all(isinstance(fact, Invariant | Beside) for fact in known):
+        for value in node.outputs:
+            facts.record(value, beside[0])
+        return
     outcome = _transfer(node, known, facts)
     if isinstance(outcome, Refusal):
         refusals[node] = outcome
@@ -103,4 +116,14 @@ def _transfer(node: ir.Node, known: list[Fact], facts: Facts) -> list[Fact] | Re
     outcome = rule.transfer(node, facts)
     if isinstance(outcome, str):
         return Refusal(name, op, outcome)
+    if op not in _JOINING and _leaves_joint(known, outcome):
+        return Refusal(name, op, "it changes the grid of a joint sequence")
     return outcome
+
+
+def _leaves_joint(known: list[Fact], outcome: list[Fact]) -> bool:
+    """Whether a node makes another grid of a joint one, as a convolution along all tokens would."""
+    grids = {fact.grid for fact in known if isinstance(fact, Rows)}
+    if all(grid.joint is None for grid in grids):
+        return False
+    return any(fact.grid not in grids for fact in outcome if isinstance(fact, Rows))

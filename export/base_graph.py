@@ -29,7 +29,12 @@ def add_cacheables(model: ir.Model, cacheables: Iterable[Cacheable], facts: Fact
     builder = _Appender(graph)
     for cacheable in cacheables:
         value = values[cacheable.value.name]
-        output = builder.moments(value, cacheable) if cacheable.groups else builder.rows(value, cacheable, facts)
+        if cacheable.groups:
+            output = builder.moments(value, cacheable)
+        elif cacheable.spec.grid is None:
+            output = builder.add("Identity", [value], f"cacheable.{cacheable.spec.id}")
+        else:
+            output = builder.rows(value, cacheable, facts)
         output.type = ir.TensorType(ir.DataType.FLOAT if cacheable.groups else dtype_of(value))
         output.shape = ir.Shape(cacheable.spec.shape)
         graph.outputs.append(output)

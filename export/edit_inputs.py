@@ -11,7 +11,7 @@ from retouch.bundle import CacheableSpec, NeighbourhoodSpec
 from retouch.errors import ExportError
 from retouch.export.lattice import Grid
 from retouch.export.layout import Layout
-from retouch.export.model_shapes import shape_of
+from retouch.export.model_shapes import dtype_of, shape_of
 from retouch.export.node_builder import BindingTime, NodeBuilder
 
 __all__ = ["Cacheable", "EditInputs"]
@@ -55,6 +55,15 @@ class EditInputs(NodeBuilder):
             spec = CacheableSpec(key, str(value.name), "statistic", None, None, "float32", shape, math.prod(shape) * 4)
             self.cacheables[key] = Cacheable(spec, value, (), groups)
         return self.input(f"cached.{key}", ir.DataType.FLOAT, shape, BindingTime.STATISTIC)
+
+    def cached_whole(self, value: ir.Value) -> ir.Value:
+        """The input that carries a value without rows as the base run computed it."""
+        key, shape, dtype = f"{value.name}[whole]", shape_of(value), dtype_of(value)
+        if key not in self.cacheables:
+            size = int(math.prod(shape) * dtype.itemsize)
+            spec = CacheableSpec(key, str(value.name), "statistic", None, None, dtype.numpy().name, shape, size)
+            self.cacheables[key] = Cacheable(spec, value, ())
+        return self.input(f"cached.{key}", dtype, shape, BindingTime.STATISTIC)
 
     def neighbours(self, spec: NeighbourhoodSpec) -> ir.Value:
         """The index input [M, T] of a neighbourhood."""

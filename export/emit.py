@@ -12,7 +12,7 @@ from retouch.bundle import CacheableSpec
 from retouch.export.analysis import Facts
 from retouch.export.columns import Columns
 from retouch.export.edit_inputs import Cacheable, EditInputs
-from retouch.export.lattice import Grid, Rows
+from retouch.export.lattice import Beside, Grid, Rows
 from retouch.export.layout import GRID, Layout, default_layout, fused_shape, without_units
 from retouch.export.model_shapes import constant, dtype_of, element_count, shape_of
 from retouch.export.node_builder import BindingTime
@@ -114,6 +114,8 @@ class EditGraph(Columns, EditInputs):
             return self._unfused(value)
         if value.is_initializer() and value.const_value is not None:
             return self.initializer(str(value.name), value.const_value)
+        if isinstance(self.facts.of(value), Beside):
+            return self.cached_whole(value)
         return self.input(str(value.name), dtype_of(value), shape_of(value), BindingTime.CONDITION)
 
     def _unfused(self, value: ir.Value) -> ir.Value:

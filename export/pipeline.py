@@ -15,12 +15,14 @@ from retouch.bundle import (
     BundleWriter,
     EditableSpec,
     GridSpec,
+    JointSpec,
     Manifest,
     ModelSpec,
     OutputSpec,
     StackSpec,
     TensorSpec,
 )
+from retouch.errors import ExportError
 from retouch.export.analysis import Analysis, analyse
 from retouch.export.base_graph import add_cacheables
 from retouch.export.canonicalise import canonicalise
@@ -28,6 +30,7 @@ from retouch.export.cleanup import clean_up
 from retouch.export.divide_rms import divide_rms
 from retouch.export.editable import find_editable
 from retouch.export.hoist_scale import hoist_scales
+from retouch.export.lattice import Grid
 from retouch.export.load import LoadedModel, load_model
 from retouch.export.model_shapes import dtype_of, shape_of
 from retouch.export.plan import check_coverage, plan_rows
@@ -49,6 +52,9 @@ class ExportOptions:
         axes: its axes that carry positions; guessed from its rank.
         fix: sizes for the model's open dims by name; an open leading dim becomes 1.
         example: feeds for verification, by input name; the others are made up.
+        text: what edits do with tokens that stand beside the rows of a joint sequence, as text does in joint attention:
+            ``recompute`` computes them anew, all of them, which is exact; ``frozen`` leaves them as the base run
+            computed them, which costs nothing and ignores what the edit would change in them.
         min_coverage: smallest share of the FLOPs that has to be incremental, hoisted or constant.
         verify: whether to check the bundle before it is written.
     """
@@ -57,6 +63,7 @@ class ExportOptions:
     axes: tuple[int, ...] | None = None
     fix: Mapping[str, int] | None = None
     example: Mapping[str, np.ndarray] | None = None
+    text: str = "recompute"
     min_coverage: float = 0.9
     verify: bool = True
 
@@ -94,7 +101,7 @@ def export_onnx(
     canonical = loaded.model.clone()
     norms = canonicalise(canonical)
     say("analyse")
-    analysis = analyse(canonical.graph, editable, axes)
+    analysis = analyse(canonical.graph, editable, axes, recompute_text=_recomputes(options.text))
     plan = plan_rows(canonical.graph, analysis)
     check_coverage(plan, options.min_coverage)
     say("rewrite")
@@ -115,6 +122,12 @@ def export_onnx(
     return Bundle.open(output)
 
 
+def _recomputes(policy: str) -> bool:
+    if policy not in ("recompute", "frozen"):
+        raise ExportError(f"Expected the text policy to be 'recompute' or 'frozen', got {policy!r}.")
+    return policy == "recompute"
+
+
 def _manifest(
     loaded: LoadedModel,
     model: ir.Model,
@@ -126,20 +139,25 @@ def _manifest(
     models = [*edits.values(), *([] if isinstance(stack, str) else [stack])]
     cacheables = {key: cacheable for edit in models for key, cacheable in edit.cacheables.items()}
     neighbourhoods = {key: spec for edit in models for key, spec in edit.neighbourhoods.items()}
-    grids = analysis.facts.grids.grids.values()
     return Manifest(
         producer=PRODUCER,
         model=ModelSpec(loaded.name, loaded.sha256, model.opset_imports.get("", 0), _weight_bytes(model)),
         editable=EditableSpec(analysis.editable.origin, axes, analysis.editable.id),
         inputs=tuple(_tensor(value) for value in model.graph.inputs),
         outputs=tuple(_output(value, analysis) for value in model.graph.outputs),
-        grids=tuple(GridSpec(grid.id, grid.dims, grid.origin) for grid in grids),
+        grids=tuple(_grid(grid) for grid in analysis.facts.grids.all()),
         neighbourhoods=tuple(neighbourhoods.values()),
         cacheables=tuple(cacheable.spec for cacheable in cacheables.values()),
         edits={mode: edit.spec for mode, edit in edits.items()},
         stacked=StackSpec(reason=stack) if isinstance(stack, str) else StackSpec(stack.spec),
         plan=(),
     )
+
+
+def _grid(grid: Grid) -> GridSpec:
+    joint = grid.joint
+    spec = None if joint is None else JointSpec(joint.grid.id, joint.before, joint.after, joint.recomputed)
+    return GridSpec(grid.id, grid.dims, grid.origin, spec)
 
 
 def _weight_bytes(model: ir.Model) -> int:

@@ -11,6 +11,7 @@ from retouch.bundle import PlanRow
 from retouch.errors import CoverageError
 from retouch.export.analysis import Analysis
 from retouch.export.cost import flops
+from retouch.export.lattice import Beside, Rows
 from retouch.export.model_shapes import dtype_of, shape_of
 
 __all__ = ["check_coverage", "plan_rows"]
@@ -29,11 +30,14 @@ def plan_rows(graph: ir.Graph, analysis: Analysis) -> tuple[PlanRow, ...]:
 
 def _row(node: ir.Node, analysis: Analysis, *, hoisted: bool) -> PlanRow:
     refusal = analysis.refusals.get(node)
-    carried = analysis.facts.rows(node.outputs[0]) if refusal is None else None
+    fact = analysis.facts.of(node.outputs[0])
+    carried = fact if isinstance(fact, Rows) and refusal is None else None
     if refusal is not None:
         plan = "densified"
     elif carried is not None:
         plan = "incremental"
+    elif isinstance(fact, Beside):
+        plan = "frozen" if fact.frozen else "recomputed"
     else:
         plan = "hoisted" if hoisted else "constant"
     size = sum(math.prod(shape_of(value)) * dtype_of(value).itemsize for value in node.outputs)
@@ -50,7 +54,8 @@ def _row(node: ir.Node, analysis: Analysis, *, hoisted: bool) -> PlanRow:
 
 def check_coverage(plan: Sequence[PlanRow], minimum: float) -> None:
     """Raises a CoverageError that names the heaviest densified nodes if coverage is below a minimum."""
-    total = sum(row.flops for row in plan)
+    # What is recomputed by policy is no failure to find rows.
+    total = sum(row.flops for row in plan if row.plan != "recomputed")
     dense = [row for row in plan if row.plan == "densified"]
     coverage = 1.0 - sum(row.flops for row in dense) / total if total else 1.0
     some = any(row.plan == "incremental" for row in plan)

@@ -13,7 +13,7 @@ from retouch.export.analysis import Analysis
 from retouch.export.binding_time import split_by_binding_time
 from retouch.export.edit_inputs import Cacheable
 from retouch.export.emit import EditGraph
-from retouch.export.lattice import Invariant
+from retouch.export.lattice import Beside, Invariant
 from retouch.export.model_shapes import dtype_of, shape_of
 from retouch.export.node_builder import BindingTime
 from retouch.export.ops import functions
@@ -80,8 +80,10 @@ def _emit(graph: ir.Graph, analysis: Analysis, builder: EditGraph) -> None:
     source = next(value for value in graph.inputs if value.name == analysis.editable.origin)
     builder.open_editable(source)
     for node in graph:
-        if all(isinstance(analysis.facts.of(value), Invariant) for value in node.inputs):
-            _emit_whole(node, builder)
+        known = [analysis.facts.of(value) for value in node.inputs]
+        if all(isinstance(fact, Invariant | Beside) for fact in known):
+            if not any(isinstance(fact, Beside) and fact.frozen for fact in known):
+                _emit_whole(node, builder)
         elif node in analysis.refusals:
             _emit_whole(node, builder)
             for value in node.outputs:

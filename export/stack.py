@@ -65,9 +65,15 @@ class StackedGraph(EditGraph):
         return ir.Shape(self._row_sizes(value))
 
     def enter(self, node: ir.Node) -> None:
-        """Refuses operators that do not know of columns."""
+        """Refuses operators that do not know of columns, and what every edit would need for itself."""
+        if any(self._is_recomputed(value) for value in node.outputs):
+            raise StackError(f"{node.op_type} node {node.name!r} joins rows with tokens that every edit computes anew")
         if node.op_type not in _COLUMN_OPERATORS and any(value in self._columns for value in node.inputs):
             raise StackError(f"{node.op_type} node {node.name!r} reads scores of attention in a way that is not known")
+
+    def _is_recomputed(self, value: ir.Value) -> bool:
+        rows = self.facts.rows(value)
+        return rows is not None and rows.grid.joint is not None and rows.grid.joint.recomputed
 
     def whole(self, value: ir.Value | None) -> ir.Value | None:
         """A value without rows; one with rows has no whole form that all edits share."""

@@ -10,6 +10,7 @@ from retouch.export.lattice import Fact, Rows
 from retouch.export.layout import GRID, Layout
 from retouch.export.model_shapes import attribute, constant, normal_axis, shape_of
 from retouch.export.rules._rule import rule
+from retouch.export.rules.joint import emit_joined, emit_part, joined, part_of
 
 if TYPE_CHECKING:
     from retouch.export.analysis import Facts
@@ -33,15 +34,16 @@ class Concat:
         if len(found) != 1:
             return "operands carry rows of different grids or on different axes"
         (rows,) = found
-        if _axis(node) in rows.axes:
-            return "it concatenates along the grid"
-        return [rows]
+        return joined(node.inputs, _axis(node), facts) if _axis(node) in rows.axes else [rows]
 
     def emit(self, node: ir.Node, graph: EditGraph) -> None:
         """The same operator on the emitted axis."""
         output, axis = node.outputs[0], _axis(node)
         rows, shape = graph.facts.rows(output), shape_of(output)
         assert rows is not None
+        if axis in rows.axes:
+            emit_joined(node, graph)
+            return
         driver = next(v for v in node.inputs if v is not None and graph.facts.rows(v) is not None)
         base = graph.rows_layout(driver)
         layout = with_axes(base, (axis,))
@@ -71,14 +73,22 @@ class Split:
     def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
         """The same rows for every part."""
         rows = facts.rows(node.inputs[0])
-        if rows is None or _axis(node) in rows.axes:
-            return "it splits the grid"
-        return [rows] * len(node.outputs)
+        if rows is None:
+            return "its first operand carries no rows"
+        if _axis(node) not in rows.axes:
+            return [rows] * len(node.outputs)
+        parts = [part_of(rows, start, stop) for start, stop in _ranges(node)]
+        return next((part for part in parts if isinstance(part, str)), [p for p in parts if not isinstance(p, str)])
 
     def emit(self, node: ir.Node, graph: EditGraph) -> None:
         """The same operator on the emitted axis."""
         source, axis = node.inputs[0], _axis(node)
         assert source is not None
+        rows = graph.facts.rows(source)
+        if rows is not None and axis in rows.axes:
+            for value, (start, stop) in zip(node.outputs, _ranges(node), strict=True):
+                emit_part(source, value, start, stop, graph)
+            return
         layout = with_axes(graph.rows_layout(source), (axis,))
         sizes = graph.ints([shape_of(value)[axis] for value in node.outputs])
         parts = graph.ops(
@@ -103,7 +113,7 @@ class Slice:
         shape = shape_of(node.inputs[0])
         touched = [axis for axis, *_ in bounds if shape[axis] != shape_of(node.outputs[0])[axis]]
         if any(axis in rows.axes for axis, _, _, step in bounds if axis in touched or step != 1):
-            return "it slices the grid"
+            return _part(rows, bounds, shape)
         return [rows]
 
     def emit(self, node: ir.Node, graph: EditGraph) -> None:
@@ -112,6 +122,9 @@ class Slice:
         assert source is not None and bounds is not None
         rows = graph.facts.rows(source)
         assert rows is not None
+        if graph.facts.rows(node.outputs[0]) != rows:
+            emit_part(source, node.outputs[0], *_range(bounds[0], shape_of(source)), graph)
+            return
         bounds = [bound for bound in bounds if bound[0] not in rows.axes]
         layout = with_axes(graph.rows_layout(source), tuple(axis for axis, *_ in bounds))
         tensor = graph.rows_in(source, layout)
@@ -121,6 +134,26 @@ class Slice:
             inputs = [tensor, *(graph.ints(column) for column in (columns[1], columns[2], axes, columns[3]))]
             tensor = graph.op("Slice", inputs)
         graph.set_rows(node.outputs[0], tensor, layout)
+
+
+def _part(rows: Rows, bounds: list[tuple[int, int, int, int]], shape: tuple[int, ...]) -> list[Fact] | str:
+    if len(bounds) != 1 or bounds[0][3] != 1:
+        return "it slices the grid, and another axis or with steps"
+    part = part_of(rows, *_range(bounds[0], shape))
+    return part if isinstance(part, str) else [part]
+
+
+def _range(bound: tuple[int, int, int, int], shape: tuple[int, ...]) -> tuple[int, int]:
+    """First position and the one behind the last of a slice with step one."""
+    axis, start, stop, _ = bound
+    first, last, _ = slice(start, stop).indices(shape[axis])
+    return first, last
+
+
+def _ranges(node: ir.Node) -> list[tuple[int, int]]:
+    """First position and the one behind the last of every part of a split."""
+    sizes = [shape_of(value)[_axis(node)] for value in node.outputs]
+    return [(sum(sizes[:number]), sum(sizes[: number + 1])) for number in range(len(sizes))]
 
 
 def _bounds(node: ir.Node) -> list[tuple[int, int, int, int]] | None:

@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from retouch.export.analysis import Analysis
-from retouch.export.lattice import Grid, Rows
+from retouch.export.lattice import Beside, Grid, Rows
 from retouch.export.model_shapes import attribute, constant_value, dtype_of, shape_of
 from retouch.export.rules._rule import RETOUCH_DOMAIN
 
@@ -87,9 +87,12 @@ class _Twin:
         return output
 
     def _mask(self, value: ir.Value) -> None:
-        rows = self.analysis.facts.rows(value)
-        if rows is None:
+        fact = self.analysis.facts.of(value)
+        if isinstance(fact, Beside) and fact.frozen:
+            self.new[value] = self.old[value]
+        if not isinstance(fact, Rows):
             return
+        rows = fact
         mask = self._reshape(self._ordered(rows), self._mask_shape(rows, len(shape_of(value))))
         self.new[value] = self._chosen(mask, self.new[value], self.old[value], dtype_of(value))
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 
 SCHEMA_VERSION = 2
 
+_WHOLE = ("densified", "recomputed")
+"""Plans of nodes that every edit computes whole."""
+
 
 @dataclass(frozen=True)
 class TensorSpec:
@@ -36,12 +39,30 @@ class OutputSpec:
 
 
 @dataclass(frozen=True)
+class JointSpec:
+    """A sequence in which the rows of a grid stand beside other tokens, as image tokens beside those of a text.
+
+    Attributes:
+        grid: id of the grid.
+        before: number of other tokens in front of its rows.
+        after: number of other tokens behind them.
+        recomputed: whether every edit computes the other tokens anew; else they keep what the base run computed.
+    """
+
+    grid: str
+    before: int
+    after: int
+    recomputed: bool
+
+
+@dataclass(frozen=True)
 class GridSpec:
-    """A resolution level: its id, its dims and the editable input it descends from."""
+    """A resolution level: its id, its dims, the editable input it descends from, and what it is a sequence of."""
 
     id: str
     dims: tuple[int, ...]
     origin: str
+    joint: JointSpec | None = None
 
     @property
     def rows(self) -> int:
@@ -136,8 +157,9 @@ class EditGraphSpec:
 class PlanRow:
     """What the plan does with one node of the base graph, and why.
 
-    ``plan`` is ``incremental``, ``hoisted``, ``densified`` or ``constant``; ``flops`` counts one dense evaluation;
-    ``bytes`` is the size of its outputs; ``reason`` says why the node is not incremental.
+    ``plan`` is ``incremental``, ``hoisted``, ``densified`` or ``constant``, or for tokens beside the rows of a joint
+    sequence ``recomputed`` or ``frozen``; ``flops`` counts one dense evaluation; ``bytes`` is the size of its outputs;
+    ``reason`` says why the node is not incremental.
     """
 
     node: str
@@ -237,9 +259,9 @@ class Manifest:
 
     @property
     def coverage(self) -> float:
-        """Share of the FLOPs that are incremental, hoisted or constant; 1.0 for a model without heavy nodes."""
+        """Share of the FLOPs that are not computed anew by every edit; 1.0 for a model without heavy nodes."""
         total = self.flops
-        dense = sum(row.flops for row in self.plan if row.plan == "densified")
+        dense = sum(row.flops for row in self.plan if row.plan in _WHOLE)
         return 1.0 if total == 0 else 1.0 - dense / total
 
     def grid(self, grid_id: str) -> GridSpec:
@@ -264,7 +286,7 @@ class Manifest:
 
 
 def _executed(row: PlanRow, active: Mapping[str, int], rows: Mapping[str, int]) -> float:
-    if row.plan == "densified":
+    if row.plan in _WHOLE:
         return float(row.flops)
     if row.plan != "incremental" or row.grid is None:
         return 0.0

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from retouch.bundle import GridSpec
 from retouch.errors import RegionError
+from retouch.region._joint import with_joint
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +43,9 @@ class ActiveRows:
 
     @classmethod
     def full(cls, grids: Sequence[GridSpec]) -> ActiveRows:
-        """All rows of the grids."""
-        return cls.from_masks({grid.id: np.ones(grid.dims, np.bool_) for grid in grids})
+        """All rows of the grids; of joint sequences, all that edits compute."""
+        masks = {grid.id: np.ones(grid.dims, np.bool_) for grid in grids if grid.joint is None}
+        return cls.from_masks(with_joint(masks, grids))
 
     def mask(self, grid_id: str) -> NDArray[np.bool_]:
         """The active rows of a grid as a mask of the grid's dims."""

@@ -12,6 +12,7 @@ from retouch.bundle import GridSpec
 from retouch.errors import RegionError
 from retouch.region._active import ActiveRows
 from retouch.region._coverage import covered_cells, prefix_sums
+from retouch.region._joint import with_joint
 from retouch.region._policy import DEFAULT_POLICY, RegionPolicy, resolve_policy
 from retouch.region._selection import checked_mask, checked_shape, mask_from_boxes, mask_from_rows, mask_from_spans
 
@@ -90,7 +91,8 @@ class Region:
                 "without batch and channel axes."
             )
         sums = prefix_sums(self.mask)
-        return ActiveRows.from_masks({grid.id: self._cells(grid, editable, sums) for grid in grids})
+        masks = {grid.id: self._cells(grid, editable, sums) for grid in grids if grid.joint is None}
+        return ActiveRows.from_masks(with_joint(masks, grids))
 
     def _cells(self, grid: GridSpec, editable: GridSpec, sums: NDArray[np.int64]) -> NDArray[np.bool_]:
         coarser = grid.rows < editable.rows

@@ -23,6 +23,7 @@ from retouch.session._edit import Edit
 from retouch.session._execute import execute
 from retouch.session._feeds import checked_feeds, merged_feeds
 from retouch.session._finite import check_finite
+from retouch.session._frozen import check_conditions
 from retouch.session._load_run import load_run
 from retouch.session._mode import GroupNormMode, checked_mode, edit_spec
 from retouch.session._regions import as_region
@@ -247,7 +248,9 @@ class EditSession:
         kept = runtime.store.get(run_id, runtime.bundle.fingerprint, FEEDS)
         changed = checked_feeds(runtime.manifest.inputs, request.feeds, partial=True)
         active = runtime.regions.active(as_region(request.region, request.policy))
-        return Edit(run_id, merged_feeds(kept, changed, runtime.engine), active, mode)
+        merged = merged_feeds(kept, changed, runtime.engine)
+        check_conditions(runtime.manifest, edit_spec(runtime.manifest, mode)[1], kept, merged)
+        return Edit(run_id, merged, active, mode)
 
     @staticmethod
     def _id_of(run: Run | str, runtime: Runtime) -> str:
