@@ -116,7 +116,7 @@ def export_onnx(
         _write(writer.path, loaded, analysis, models)
         if options.verify:
             manifest = manifest.replace(
-                verification=_verified(writer.path, manifest, canonical, analysis, options, say)
+                verification=_verified((writer.path, Path(model)), manifest, canonical, analysis, options, say)
             )
         writer.finish(manifest)
     return Bundle.open(output)
@@ -188,7 +188,7 @@ def _write(path: Path, loaded: LoadedModel, analysis: Analysis, edits: Sequence[
 
 
 def _verified(
-    path: Path,
+    paths: tuple[Path, Path],
     manifest: Manifest,
     model: ir.Model,
     analysis: Analysis,
@@ -204,4 +204,4 @@ def _verified(
     def reference(mode: str) -> ir.Model:
         return masked_reference(model, analysis, corrected_moments=mode == "corrected")
 
-    return Verifier(path, manifest, old, new, reference, say).run()
+    return Verifier(*paths, manifest, old, new, reference, say).run()

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from retouch.errors import EngineMissingError, VerificationError
 
-__all__ = ["Runner"]
+__all__ = ["Runner", "session_of"]
 
 
 class Runner:
@@ -28,7 +28,7 @@ class Runner:
     @lru_cache(maxsize=2)
     def open(cls, path: Path) -> Runner:
         """A runner of a graph file; the last two are kept."""
-        return cls(_session(path, path.name), path.name)
+        return cls(session_of(path, path.name), path.name)
 
     @classmethod
     def from_model(cls, model: ir.Model) -> Runner:
@@ -37,7 +37,7 @@ class Runner:
             path = Path(folder) / "model.onnx"
             ir.save(model, path, external_data="model.bin")
             # As written: optimised nodes would run out of order, and one copy of the model far ahead of the other.
-            return cls(_session(path, "masked reference", optimised=False), "masked reference")
+            return cls(session_of(path, "masked reference", optimised=False), "masked reference")
 
     def run(self, feeds: Mapping[str, np.ndarray], outputs: Sequence[str] | None = None) -> dict[str, np.ndarray]:
         """The outputs by name, all of them unless some are named."""
@@ -59,7 +59,12 @@ def _explained(what: str, graph: str, error: Exception) -> str:
     return f"ONNX Runtime cannot {what} {graph} ({str(error).strip()}). {about}"
 
 
-def _session(path: Path, name: str, *, optimised: bool = True) -> Any:  # noqa: ANN401 (onnxruntime has no types)
+def session_of(path: Path, name: str, *, optimised: bool = True) -> Any:  # noqa: ANN401 (onnxruntime has no types)
+    """A session of a graph file that goes by a name in messages.
+
+    Raises:
+        VerificationError: ONNX Runtime cannot load it.
+    """
     try:
         import onnxruntime
     except ImportError as error:
