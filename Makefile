@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: bench demo fidelity test test-fast lint clean
+.PHONY: bench demo fidelity validate test test-fast lint clean
 
 # torch comes first and pinned, so that the extras below are content with it and bring no CUDA build. The terrain model's
 # package comes without its dependencies: it asks for onnxruntime-gpu, which would overwrite onnxruntime.
@@ -26,6 +26,10 @@ demo: $(STAMP)
 
 fidelity: $(STAMP)
 	$(BIN)/python -m retouch.validation.fidelity --out out/fidelity
+
+# Takes about three minutes; the report is out/validation/report/report.html.
+validate: $(STAMP)
+	$(BIN)/python -m retouch.validation.accuracy --out out/validation
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2

@@ -25,6 +25,7 @@ from retouch.errors import FeedError
 from retouch.validation.reference_models import require_terrain_package, terrain
 
 __all__ = [
+    "FloatArray",
     "NATIVE_SIZE",
     "SIGMA_MAX",
     "SIGMA_MIN",

@@ -29,7 +29,8 @@ class OutputFigures:
 
     Attributes:
         name: the output.
-        oracle_error: largest error against the oracle, as a share of the output's scale; ``None`` without an oracle.
+        oracle_error: largest error against the oracle among active rows, as a share of the output's scale; ``None``
+            without an oracle.
         oracle_bound: what is allowed of it.
         oracle_ulps: the error in units of the last place of the output's largest value.
         kept_identical: whether the rows that are not active are those of before; ``None`` if all are active.

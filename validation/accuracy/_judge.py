@@ -20,7 +20,7 @@ from retouch.validation.accuracy._figures import CaseFigures, OutputFigures, Zon
 from retouch.validation.accuracy._options import ValidationOptions
 from retouch.validation.accuracy._run import SuiteRun, non_finite
 from retouch.validation.accuracy._runners import BEFORE, EDIT, FULL, ORACLE
-from retouch.validation.accuracy._zones import INSIDE, elements, kept_mask, zone_masks
+from retouch.validation.accuracy._zones import INSIDE, active_mask, elements, zone_masks
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -111,17 +111,18 @@ class _Seen:
     def _oracle_error(self, spec: OutputSpec, bound: float) -> float | None:
         if ORACLE not in self.outputs:
             return None
-        name = spec.tensor.name
-        oracle, edit = ({name: self.outputs[runner][name]} for runner in (ORACLE, EDIT))
-        scale = float(np.abs(oracle[name].astype(np.float64)).max()) or 1.0
+        # Where nothing is computed, the difference would be that between two ways to make the base run.
+        mask, name = active_mask(self.judge.manifest, spec, self.case), spec.tensor.name
+        oracle, edit = ({name: elements(spec, self.outputs[runner][name], mask)} for runner in (ORACLE, EDIT))
+        scale = float(np.abs(self.outputs[ORACLE][name].astype(np.float64)).max()) or 1.0
         results = compare_bounded((ORACLE, EDIT), oracle, edit, {name: bound * scale})
         return float(self.judge.keep(ORACLE_EDIT, results)[0][ORACLE, EDIT][0][name].max_absdiff) / scale
 
     def _kept(self, spec: OutputSpec) -> bool | None:
-        mask, name = kept_mask(self.judge.manifest, spec, self.case), spec.tensor.name
-        if mask is None:
+        mask, name = active_mask(self.judge.manifest, spec, self.case), spec.tensor.name
+        if mask is None or mask.all():
             return None
-        before, edit = ({name: elements(spec, self.outputs[runner][name], mask)} for runner in (BEFORE, EDIT))
+        before, edit = ({name: elements(spec, self.outputs[runner][name], ~mask)} for runner in (BEFORE, EDIT))
         results = compare_bounded((BEFORE, EDIT), before, edit, {name: 0.0})
         # Zeros of another sign are equal to Polygraphy.
         return bool(self.judge.keep(KEPT, results)) and before[name].tobytes() == edit[name].tobytes()

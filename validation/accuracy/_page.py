@@ -22,7 +22,7 @@ _CAPTIONS = {
 ORACLE_TEXT = (
     "The oracle is the masked reference: a full-size graph in which every value keeps the base run's numbers wherever "
     "rows are not active. It computes what an edit means without the edit graph's rows and gathers, so both may differ "
-    "by rounding only. Errors are the largest of all elements, as shares of the output's largest value, and in units "
+    "by rounding only. Errors are the largest among active rows, as shares of the output's largest value, and in units "
     "of the last place (ulp) of that value. Kept rows are compared bit by bit with what the edit is based on."
 )
 QUALITY_TEXT = (

@@ -79,10 +79,20 @@ def _save_results(validation: Validation, folder: Path) -> tuple[list[str], list
             if size > LARGEST_OUTPUTS:
                 remarks.append(f"{run.suite.name}: {size / 2**20:.0f} MiB of outputs were not written.")
                 continue
-            files += [f"{run.suite.name}.inputs.json", f"{run.suite.name}.outputs.json"]
-            save_inputs(run, folder / files[-2])
-            run.results.save(str(folder / files[-1]))
+            files += _save_run(run, folder)
     return files, remarks
+
+
+def _save_run(run: SuiteRun, folder: Path) -> list[str]:
+    """Names of the files with feeds and outputs: one per runner, for Polygraphy compares all that are in one."""
+    from polygraphy.comparator import RunResults
+
+    files = [f"{run.suite.name}.inputs.json"]
+    save_inputs(run, folder / files[0])
+    for runner, iterations in run.results.items():
+        files.append(f"{run.suite.name}.{runner}.outputs.json")
+        RunResults([(runner, iterations)]).save(str(folder / files[-1]))
+    return files
 
 
 def _size(run: SuiteRun) -> int:

@@ -31,12 +31,9 @@ def zone_masks(manifest: Manifest, output: OutputSpec, case: Case) -> dict[str, 
     return {zone: mask for zone, mask in masks.items() if mask.any()}
 
 
-def kept_mask(manifest: Manifest, output: OutputSpec, case: Case) -> Mask | None:
-    """The positions that the edit has to leave alone; ``None`` if there are none."""
-    if output.grid is None:
-        return None
-    kept = ~_on_grid(manifest, output, case.region)
-    return kept if kept.any() else None
+def active_mask(manifest: Manifest, output: OutputSpec, case: Case) -> Mask | None:
+    """The positions that the edit computes; ``None`` stands for an output without positions."""
+    return None if output.grid is None else _on_grid(manifest, output, case.region)
 
 
 def by_position(output: OutputSpec, array: NDArray[Any], dims: tuple[int, ...]) -> NDArray[Any]:

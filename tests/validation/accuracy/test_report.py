@@ -29,7 +29,7 @@ def test_files(report: Path) -> None:
     names = {path.name for path in report.iterdir()}
     assert {"report.md", "report.html", "figures.json", "area.png", "drift.png", "maps.png"} <= names
     for suite in ("regions", "all_rows", "drift"):
-        assert {f"{suite}.{part}.json" for part in ("inputs", "outputs", "oracle-edit.accuracy")} <= names
+        assert {f"{suite}.{part}.json" for part in ("inputs", "full.outputs", "oracle-edit.accuracy")} <= names
     assert "regions.before-edit.kept.accuracy.json" in names and "all_rows.full-edit.exact.accuracy.json" in names
 
 
@@ -63,8 +63,10 @@ def test_figures_are_plain_json(report: Path, of_unet: Validation) -> None:
 
 
 def test_polygraphy_reads_its_files(report: Path, of_unet: Validation) -> None:
-    outputs = RunResults.load(str(report / "regions.outputs.json"))
-    assert list(outputs.keys()) == ["full", "oracle", "edit", "before"]
+    for runner in ("full", "oracle", "edit", "before"):
+        outputs = RunResults.load(str(report / f"regions.{runner}.outputs.json"))
+        assert list(outputs.keys()) == [runner]
+        assert len(outputs[runner]) == len(of_unet.runs[0].suite.cases)
     assert len(load_json(str(report / "regions.inputs.json"))) == len(of_unet.runs[0].suite.cases)
     zones = AccuracyResults.load(str(report / "regions.full-edit.zones.accuracy.json"))
     assert zones
