@@ -32,31 +32,39 @@ _FEEDS_HELP = (
 _PSNR_HELP = "Smallest PSNR inside a region against a full recomputation, in dB; by default none is asked for."
 
 
+_Bundle = Annotated[Path, typer.Argument(help="Directory of the bundle.")]
+_Areas = Annotated[str, typer.Option(help="Shares of the editable positions to edit, above 0 and at most 1.")]
+_Report = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Directory to write: a report, pictures, files for Polygraphy.")
+]
+_Feeds = Annotated[Path | None, typer.Option(metavar="FILE.npz", help=_FEEDS_HELP)]
+_Original = Annotated[
+    Path | None, typer.Option(metavar="MODEL.onnx", help="The exported model; else the bundle's base graph.")
+]
+_Policy = Annotated[str, typer.Option(help=f"How far around regions to compute: {', '.join(POLICIES)}.")]
+_GroupNorm = Annotated[GroupNormMode, typer.Option(help="How GroupNorm sees the edits.")]
+_Drift = Annotated[int, typer.Option(min=0, help="Edits in a row, each based on the one before; 0 leaves them out.")]
+_MinPsnr = Annotated[float | None, typer.Option(help=_PSNR_HELP)]
+_Peak = Annotated[
+    float | None, typer.Option(min=1e-9, help="Range of the outputs, for PSNR; by default what the base run spans.")
+]
+_Threads = Annotated[int | None, typer.Option(min=1, help=THREADS_HELP)]
+_Json = Annotated[str | None, typer.Option("--json", metavar="FILE", help=JSON_HELP)]
+
+
 def validate(
-    bundle: Annotated[Path, typer.Argument(help="Directory of the bundle.")],
-    areas: Annotated[
-        str, typer.Option(help="Shares of the editable positions to edit, above 0 and at most 1.")
-    ] = _AREAS,
-    report: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Directory to write: a report, pictures, files for Polygraphy.")
-    ] = None,
-    feeds: Annotated[Path | None, typer.Option(metavar="FILE.npz", help=_FEEDS_HELP)] = None,
-    original: Annotated[
-        Path | None, typer.Option(metavar="MODEL.onnx", help="The exported model; else the bundle's base graph.")
-    ] = None,
-    policy: Annotated[
-        str, typer.Option(help=f"How far around regions to compute: {', '.join(POLICIES)}.")
-    ] = "balanced",
-    group_norm: Annotated[GroupNormMode, typer.Option(help="How GroupNorm sees the edits.")] = "cached",
-    drift: Annotated[
-        int, typer.Option(min=0, help="Edits in a row, each based on the one before; 0 leaves them out.")
-    ] = 10,
-    min_psnr: Annotated[float | None, typer.Option(help=_PSNR_HELP)] = None,
-    peak: Annotated[
-        float | None, typer.Option(min=1e-9, help="Range of the outputs, for PSNR; by default what the base run spans.")
-    ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help=THREADS_HELP)] = None,
-    json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help=JSON_HELP)] = None,
+    bundle: _Bundle,
+    areas: _Areas = _AREAS,
+    report: _Report = None,
+    feeds: _Feeds = None,
+    original: _Original = None,
+    policy: _Policy = "balanced",
+    group_norm: _GroupNorm = "cached",
+    drift: _Drift = 10,
+    min_psnr: _MinPsnr = None,
+    peak: _Peak = None,
+    threads: _Threads = None,
+    json_file: _Json = None,
 ) -> None:
     """Checks that a bundle's edits compute what they mean, and measures how close they come to recomputing everything.
 
