@@ -8,8 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from retouch.export.lattice import Fact
-from retouch.export.layout import GRID
-from retouch.export.model_shapes import attribute, constant, normal_axis, shape_of
+from retouch.export.layout import GRID, Layout
+from retouch.export.model_shapes import attribute, constant, dtype_of, normal_axis, shape_of
 from retouch.export.rules._rule import rule
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ class LayerNormalization:
             return "its statistics outputs are used"
         if max(rows.axes) >= _axis(node):
             return "it normalises over the grid"
+        if any(facts.rows(value) is not None for value in node.inputs[1:]):
+            return "its scale or bias depends on the editable input"
         return [rows]
 
     def emit(self, node: ir.Node, graph: EditGraph) -> None:
@@ -41,8 +43,26 @@ class LayerNormalization:
         rank, axis = len(shape_of(source)), _axis(node)
         lead = [unit for unit in graph.rows_layout(source) if unit == GRID or unit < axis]
         layout = (*lead, *range(axis, rank))
-        inputs = [graph.rows_in(source, layout), *(graph.whole(value) for value in node.inputs[1:])]
-        graph.set_rows(node.outputs[0], graph.clone(node, inputs, axis=axis - rank)[0], layout)
+        if any(value is not None and len(shape_of(value)) > rank - axis for value in node.inputs[1:]):
+            result = _scaled_per_row(node, graph, layout)
+        else:
+            inputs = [graph.rows_in(source, layout), *(graph.whole(value) for value in node.inputs[1:])]
+            result = graph.clone(node, inputs, axis=axis - rank)[0]
+        graph.set_rows(node.outputs[0], result, layout)
+
+
+def _scaled_per_row(node: ir.Node, graph: EditGraph, layout: Layout) -> ir.Value:
+    """The norm, and behind it a scale and bias that may be others for every row: exporters fill them up with ones."""
+    source, axis = node.inputs[0], _axis(node)
+    rows = graph.facts.rows(source)
+    assert source is not None and rows is not None
+    shape = shape_of(source)
+    ones = graph.constant(np.ones(shape[axis:], dtype_of(source).numpy()))
+    result = graph.clone(node, [graph.rows_in(source, layout), ones], axis=axis - len(shape))[0]
+    for op_type, value in zip(("Mul", "Add"), node.inputs[1:], strict=False):
+        if value is not None:
+            result = graph.op(op_type, [result, graph.aligned(value, len(shape), rows, layout)])
+    return result
 
 
 @rule("BatchNormalization")

@@ -75,6 +75,14 @@ def test_rms_norm_decomposed(net, form: str, ending: str) -> None:
     graph.on_rows(graph.op("Mul", over_root(graph, "x", mean_square, ending), graph.weight(8)))
 
 
+@pytest.mark.parametrize("op", ["LayerNormalization", "RMSNormalization"])
+def test_norm_with_a_scale_per_token(net, op: str) -> None:
+    """Exporters write the absent weight of a norm as ones in the shape of its input; here they are no ones."""
+    graph = net((2, 16, 8), axes=(1,), opset=23)
+    operands = [graph.weight(1, 16, 8)] + ([graph.weight(2, 16, 8)] if op == "LayerNormalization" else [])
+    graph.on_rows(graph.op("Sigmoid", graph.op(op, "x", *operands, axis=-1)))
+
+
 def test_rms_norm_operator(net) -> None:
     graph = net((2, 16, 8), axes=(1,), opset=23)
     y = graph.op("RMSNormalization", "x", graph.weight(8), epsilon=1e-5)
