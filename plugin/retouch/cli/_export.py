@@ -1,10 +1,12 @@
-"""``retouch export``: an ONNX model becomes a bundle."""
+"""``retouch export``: an ONNX model, or one of torch, becomes a bundle."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -12,19 +14,31 @@ from rich.table import Table
 from retouch.bundle import BreakEven, Bundle, total_bytes
 from retouch.calibrate import calibrate, sample_feeds
 from retouch.cli._example import read_example
+from retouch.cli._export_directory import export_any
 from retouch.cli._run import THREADS_HELP
 from retouch.cli._steps import Steps
 from retouch.errors import ExportError
-from retouch.export import ExportOptions, export_onnx
+from retouch.export import ExportOptions
 
 
 def export(
-    model: Annotated[Path, typer.Argument(help="The .onnx file.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Directory of the bundle.")],
+    model: Annotated[
+        Path, typer.Argument(help="The .onnx file, or the directory of a diffusers or transformers model or pipeline.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Directory of the bundle, or of the pipeline.")],
     editable: Annotated[str | None, typer.Option("--input", help="Input that carries the editable positions.")] = None,
     axes: Annotated[str | None, typer.Option(help="Its axes that carry positions, for example 2,3.")] = None,
-    fix: Annotated[list[str] | None, typer.Option(help="Size of an open dim, NAME=SIZE; may be repeated.")] = None,
+    fix: Annotated[
+        list[str] | None,
+        typer.Option(help="Size of an open dim, or of a torch model (batch, height, width, text, tokens): NAME=SIZE."),
+    ] = None,
     example: Annotated[Path | None, typer.Option(help="An .npz with feeds, to verify and calibrate with.")] = None,
+    text: Annotated[
+        Literal["recompute", "frozen"],
+        typer.Option(help="Text tokens beside image tokens: computed anew by every edit, or left as they were."),
+    ] = "recompute",
+    part: Annotated[str | None, typer.Option(help="Part of a torch model: encoder, decoder, controlled.")] = None,
+    opset: Annotated[int | None, typer.Option(min=18, help="Opset that a torch model is exported to.")] = None,
     min_coverage: Annotated[
         float, typer.Option(min=0, max=1, help="Smallest share of the FLOPs that an edit saves on.")
     ] = 0.9,
@@ -36,20 +50,29 @@ def export(
     ] = True,
     threads: Annotated[int | None, typer.Option(min=1, help=f"For the calibration. {THREADS_HELP}")] = None,
 ) -> None:
-    """Exports an ONNX model into a bundle: verifies it, and measures its break-even on this machine."""
+    """Exports a model into a bundle: verifies it, and measures its break-even on this machine."""
     feeds = read_example(example, model)
     options = ExportOptions(
-        editable=editable, axes=_axes(axes), fix=_sizes(fix or []), example=feeds or None, min_coverage=min_coverage
+        editable=editable,
+        axes=_axes(axes),
+        fix=_sizes(fix or []),
+        example=feeds or None,
+        text=text,
+        min_coverage=min_coverage,
     )
     with Steps() as steps:
-        bundle = export_onnx(model, output, options, tell=steps.begin)
-        measured = None
-        if with_calibration:
-            given = {**sample_feeds(bundle.manifest), **feeds}
-            measured = calibrate(
-                bundle, feeds=given, threads=threads, progress=lambda line: steps.begin(f"calibrate: {line}")
-            )
-    Console().print(_summary(bundle, measured))
+        bundles = export_any(model, output, options, part=part, opset=opset, tell=steps.begin)
+        measured = {
+            name: _measured(bundle, feeds, threads, steps) if with_calibration else None
+            for name, bundle in bundles.items()
+        }
+    for name, bundle in bundles.items():
+        Console().print(_summary(bundle, measured[name]))
+
+
+def _measured(bundle: Bundle, feeds: Mapping[str, np.ndarray], threads: int | None, steps: Steps) -> BreakEven:
+    given = {**sample_feeds(bundle.manifest), **feeds}
+    return calibrate(bundle, feeds=given, threads=threads, progress=lambda line: steps.begin(f"calibrate: {line}"))
 
 
 def _summary(bundle: Bundle, measured: BreakEven | None) -> Table:

@@ -1,0 +1,31 @@
+"""How to export from torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from retouch.export import ExportOptions
+from retouch.models._adapter import Adapter
+from retouch.models._input import Sizes
+
+__all__ = ["TorchOptions"]
+
+
+@dataclass(frozen=True)
+class TorchOptions:
+    """How to export from torch.
+
+    Attributes:
+        part: which part of the model, where it has several: ``encoder`` or ``decoder`` of an autoencoder,
+            ``controlled`` for a UNet with the inputs of a ControlNet.
+        sizes: the sizes to export for.
+        opset: opset of the ONNX graph.
+        adapter: how the model is called; found by its class if not given.
+        export: how the graph becomes a bundle; editable input and axes are the adapter's unless given.
+    """
+
+    part: str | None = None
+    sizes: Sizes = field(default_factory=Sizes)
+    opset: int = 18
+    adapter: Adapter | None = None
+    export: ExportOptions = field(default_factory=ExportOptions)

@@ -1,0 +1,132 @@
+"""Models of every family, as small as their classes allow, with random weights."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+Tiny = Callable[..., Any]
+Saved = Callable[..., Path]
+
+BLOCKS = {
+    "sample_size": 8,
+    "block_out_channels": (8, 16),
+    "layers_per_block": 1,
+    "norm_num_groups": 4,
+}
+CROSS = {
+    **BLOCKS,
+    "in_channels": 4,
+    "out_channels": 4,
+    "cross_attention_dim": 8,
+    "attention_head_dim": 2,
+    "down_block_types": ("CrossAttnDownBlock2D", "DownBlock2D"),
+    "up_block_types": ("UpBlock2D", "CrossAttnUpBlock2D"),
+}
+LINEAR = {**CROSS, "use_linear_projection": True, "attention_head_dim": (2, 4)}
+TRANSFORMER = {"num_attention_heads": 2, "attention_head_dim": 8}
+SD3 = {
+    **TRANSFORMER,
+    "sample_size": 8,
+    "patch_size": 2,
+    "in_channels": 4,
+    "num_layers": 2,
+    "joint_attention_dim": 8,
+    "caption_projection_dim": 16,
+    "pooled_projection_dim": 8,
+    "out_channels": 4,
+    "pos_embed_max_size": 8,
+}
+
+CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "ddpm": (
+        "UNet2DModel",
+        {
+            **BLOCKS,
+            "in_channels": 3,
+            "out_channels": 3,
+            "down_block_types": ("DownBlock2D", "AttnDownBlock2D"),
+            "up_block_types": ("AttnUpBlock2D", "UpBlock2D"),
+        },
+    ),
+    "sd15": ("UNet2DConditionModel", CROSS),
+    "sd21": ("UNet2DConditionModel", LINEAR),
+    "inpainting": ("UNet2DConditionModel", {**CROSS, "in_channels": 9}),
+    "sdxl": (
+        "UNet2DConditionModel",
+        {
+            **LINEAR,
+            "addition_embed_type": "text_time",
+            "addition_time_embed_dim": 4,
+            "projection_class_embeddings_input_dim": 6 * 4 + 16,
+            "transformer_layers_per_block": (1, 2),
+            "down_block_types": ("DownBlock2D", "CrossAttnDownBlock2D"),
+            "up_block_types": ("CrossAttnUpBlock2D", "UpBlock2D"),
+        },
+    ),
+    "autoencoder": (
+        "AutoencoderKL",
+        {
+            **BLOCKS,
+            "sample_size": 16,
+            "latent_channels": 4,
+            "down_block_types": ("DownEncoderBlock2D",) * 2,
+            "up_block_types": ("UpDecoderBlock2D",) * 2,
+        },
+    ),
+    "dit": (
+        "DiTTransformer2DModel",
+        {**TRANSFORMER, "sample_size": 8, "patch_size": 2, "in_channels": 4, "out_channels": 8, "num_layers": 1,
+         "num_embeds_ada_norm": 10, "norm_num_groups": 4},
+    ),
+    "pixart": (
+        "PixArtTransformer2DModel",
+        {**TRANSFORMER, "sample_size": 8, "patch_size": 2, "in_channels": 4, "out_channels": 8, "num_layers": 1,
+         "cross_attention_dim": 16, "caption_channels": 8, "use_additional_conditions": False},
+    ),
+    "sd3": ("SD3Transformer2DModel", SD3),
+    "sd35": ("SD3Transformer2DModel", {**SD3, "qk_norm": "rms_norm", "dual_attention_layers": (0,)}),
+    "flux": (
+        "FluxTransformer2DModel",
+        {**TRANSFORMER, "patch_size": 1, "in_channels": 8, "num_layers": 1, "num_single_layers": 1,
+         "joint_attention_dim": 8, "pooled_projection_dim": 8, "guidance_embeds": True, "axes_dims_rope": (2, 2, 4)},
+    ),
+    "bert": (
+        "BertForMaskedLM",
+        {"vocab_size": 32, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+         "intermediate_size": 32, "max_position_embeddings": 16},
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Tiny:
+    """Makes the model of a configuration by name, with weights that switch nothing off."""
+    pytest.importorskip("diffusers")
+
+    def make(name: str, **changes: Any) -> Any:
+        import diffusers
+        import torch
+
+        torch.set_num_threads(1)  # the tests run side by side
+        import transformers
+
+        from retouch.validation.reference_models._weights import draw_weights
+
+        kind, configuration = CONFIGURATIONS[name]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            if kind == "BertForMaskedLM":
+                model = transformers.BertForMaskedLM(transformers.BertConfig(**{**configuration, **changes}))
+            else:
+                model = getattr(diffusers, kind)(**{**configuration, **changes})
+            draw_weights(model)
+        return model.eval()
+
+    return make

@@ -1,0 +1,110 @@
+"""A whole pipeline: what diffusers loads from it, and what its bundles compute."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retouch import EditSession, Region
+from retouch.errors import ExportError, ModelError
+from retouch.models import Sizes, TorchOptions, export_pipeline
+
+INDEX = {
+    "_class_name": "StableDiffusionPipeline",
+    "_diffusers_version": "0.35.0",
+    "vae": ["diffusers", "AutoencoderKL"],
+    "text_encoder": ["transformers", "CLIPTextModel"],
+    "tokenizer": ["transformers", "CLIPTokenizer"],
+    "unet": ["diffusers", "UNet2DConditionModel"],
+    "scheduler": ["diffusers", "DDIMScheduler"],
+    "safety_checker": [None, None],
+    "feature_extractor": [None, None],
+    "requires_safety_checker": False,
+}
+
+
+@pytest.fixture(scope="module")
+def pipeline(tiny: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import diffusers
+    import torch
+    import transformers
+
+    folder = tmp_path_factory.mktemp("pipeline") / "Stable Diffusion"
+    tiny("sd15").save_pretrained(folder / "unet")
+    tiny("autoencoder").save_pretrained(folder / "vae")
+    torch.manual_seed(0)
+    text = transformers.CLIPTextConfig(
+        vocab_size=32, hidden_size=8, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
+        max_position_embeddings=5, projection_dim=8,
+    )  # fmt: skip
+    transformers.CLIPTextModel(text).save_pretrained(folder / "text_encoder")
+    diffusers.DDIMScheduler().save_pretrained(folder / "scheduler")
+    (folder / "tokenizer").mkdir()
+    (folder / "tokenizer" / "vocab.json").write_text("{}")
+    (folder / "model_index.json").write_text(json.dumps(INDEX))
+    return folder
+
+
+def test_pipelines_on_onnx_runtime_load_it(pipeline: Path, tmp_path: Path) -> None:
+    import diffusers
+    from diffusers import OnnxRuntimeModel, OnnxStableDiffusionPipeline
+
+    steps: list[str] = []
+    options = TorchOptions(sizes=Sizes(batch=2, text=5))
+    bundles = export_pipeline(pipeline, tmp_path / "out", options, tell=steps.append)
+    assert sorted(bundles) == ["unet", "vae_decoder", "vae_encoder"]
+    assert "copy tokenizer" in steps
+    out = tmp_path / "out"
+    assert json.loads((out / "model_index.json").read_text()) == INDEX
+    assert (out / "tokenizer" / "vocab.json").is_file() and (out / "scheduler" / "scheduler_config.json").is_file()
+    assert not list(out.rglob("*.safetensors"))
+    described = json.loads((out / "retouch.json").read_text())["components"]
+    assert described["unet"] == {
+        "family": "unet2d_condition", "graph": "unet/model.onnx", "bundle": "unet/bundle", "editable": "sample",
+        "conditions": ["encoder_hidden_states"], "steps": ["timestep"],
+    }  # fmt: skip
+    assert "bundle" not in described["text_encoder"]
+
+    parts = {name: OnnxRuntimeModel.from_pretrained(out / name, provider_options=None) for name in described}
+    for name in parts:
+        assert (out / name / "config.json").is_file()
+    loaded = OnnxStableDiffusionPipeline(
+        **parts, tokenizer=None, scheduler=diffusers.DDIMScheduler.from_pretrained(out / "scheduler"),
+        safety_checker=None, feature_extractor=None, requires_safety_checker=False,
+    )  # fmt: skip
+    loaded.set_progress_bar_config(disable=True)
+    prompt = [parts["text_encoder"](input_ids=np.full((1, 5), i, np.int32))[0] for i in (3, 0)]
+    latents = np.random.default_rng(0).standard_normal((1, 4, 8, 8)).astype(np.float32)
+    image = loaded(
+        prompt_embeds=prompt[0], negative_prompt_embeds=prompt[1], latents=latents, height=64, width=64,
+        num_inference_steps=2, output_type="np",
+    ).images  # fmt: skip
+    assert image.shape == (1, 16, 16, 3) and np.isfinite(image).all()
+
+    with EditSession(bundles["vae_decoder"]) as session:
+        base = session.base({"latent_sample": latents})
+        edited = session.edit(base, {"latent_sample": latents + 1}, region=Region.from_boxes([(0, 0, 2, 2)], (8, 8)))
+    assert base.outputs["sample"].shape == (1, 3, 16, 16)
+    assert (edited.outputs["sample"] != base.outputs["sample"]).any()
+
+
+def test_a_pipeline_that_is_not_one_of_ours_is_not_replaced(pipeline: Path) -> None:
+    with pytest.raises(ExportError, match="not an exported pipeline"):
+        export_pipeline(pipeline, pipeline)
+    assert (pipeline / "unet" / "diffusion_pytorch_model.safetensors").is_file()
+
+
+def test_nothing_editable(pipeline: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    (folder / "scheduler").mkdir()
+    (folder / "model_index.json").write_text(json.dumps({"scheduler": ["diffusers", "DDIMScheduler"]}))
+    with pytest.raises(ExportError, match="adapter with an editable input"):
+        export_pipeline(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(ModelError, match=r"no model_index\.json"):
+        export_pipeline(tmp_path / "absent", tmp_path / "out")

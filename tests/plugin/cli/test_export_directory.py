@@ -1,0 +1,60 @@
+"""``retouch export`` of a torch model's directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retouch.bundle import Bundle
+
+pytest.importorskip("diffusers")
+
+
+@pytest.fixture(scope="module")
+def language_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import transformers
+
+    folder = tmp_path_factory.mktemp("torch") / "bert"
+    config = transformers.BertConfig(
+        vocab_size=32, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
+    )
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
+    return folder
+
+
+def test_export_of_a_directory(call: Any, language_model: Path, tmp_path: Path) -> None:
+    called = call("export", language_model, "-o", tmp_path / "b", "--fix", "tokens=12", "--opset", 20, "--no-calibrate")
+    assert called.code == 0, called.stderr
+    assert "trace BertForMaskedLM" in called.stderr and "coverage" in called.stdout
+    manifest = Bundle.open(tmp_path / "b").manifest
+    assert manifest.editable.input == "input_ids" and manifest.inputs[0].shape == (1, 12)
+    assert manifest.model.opset == 20
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--fix", "rows=12"], "Expected --fix of a torch model to name batch, height, width, text, tokens, got rows"),
+        (["--part", "decoder"], "has the parts none (the whole model), got 'decoder'"),
+    ],
+)
+def test_options_that_do_not_fit(
+    call: Any, language_model: Path, tmp_path: Path, options: list[str], message: str
+) -> None:
+    called = call("export", language_model, "-o", tmp_path / "b", *options)
+    assert called.code == 2
+    assert message in called.error
+
+
+def test_torch_options_of_a_file(call: Any, image_model: Path, tmp_path: Path) -> None:
+    called = call("export", image_model, "-o", tmp_path / "b", "--opset", 20)
+    assert called.code == 2
+    assert "--part and --opset are for torch models" in called.error
+
+
+def test_a_directory_without_a_model(call: Any, tmp_path: Path) -> None:
+    called = call("export", tmp_path, "-o", tmp_path / "b")
+    assert called.code == 2
+    assert "There is no config.json" in called.error
