@@ -22,7 +22,9 @@ from retouch.export.node_builder import BindingTime
 
 __all__ = ["StackError", "StackedGraph"]
 
-_COLUMN_OPERATORS = frozenset({"Add", "Cast", "Div", "Einsum", "Identity", "MatMul", "Mul", "Softmax", "Sub", "Tanh"})
+_COLUMN_OPERATORS = frozenset(
+    {"Add", "Cast", "Div", "Einsum", "Identity", "IsNaN", "MatMul", "Mul", "Softmax", "Sub", "Tanh", "Where"}
+)
 """Operators that may come between the two products of an attention."""
 
 
@@ -110,7 +112,10 @@ class StackedGraph(EditGraph):
             raise StackError(f"{node.op_type} node {node.name!r} mixes scores of attention with other rows")
         axis, grid = next(iter(found))
         self._columns[output] = (axis, grid)
-        if any(value in self._totals for value in node.inputs):
+        totals = [self._totals[value] for value in node.inputs if value in self._totals]
+        if totals and _replaces_nan(node):
+            self._totals[output] = totals[0]
+        elif totals and node.op_type != "IsNaN":
             raise StackError(f"{node.op_type} node {node.name!r} stands between a softmax and its product")
         rank = len(shape_of(output))
         return [
@@ -161,6 +166,14 @@ class StackedGraph(EditGraph):
         every = self.constant(np.arange(grid.size, dtype=np.int64))
         columns = self.op("Concat", [every, self.row_index(grid)], {"axis": 0})
         return self.op("Gather", [tensor, columns], {"axis": axis})
+
+
+def _replaces_nan(node: ir.Node) -> bool:
+    """Whether a node is Where(IsNaN(p), .., p), which exporters put behind a softmax whose mask may hide everything."""
+    if node.op_type != "Where" or node.inputs[0] is None:
+        return False
+    test = node.inputs[0].producer()
+    return test is not None and test.op_type == "IsNaN" and test.inputs[0] is node.inputs[2]
 
 
 def _size(value: ir.Value, rank: int, axis: int) -> int:

@@ -11,6 +11,7 @@ _TOKENS = 128
 _MODELS = (
     "transformers.BertForMaskedLM",
     "transformers.DistilBertForMaskedLM",
+    "transformers.ModernBertForMaskedLM",
 )
 
 

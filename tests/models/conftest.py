@@ -56,8 +56,7 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "sd15": ("UNet2DConditionModel", CROSS),
-    "sd21": ("UNet2DConditionModel", LINEAR),
-    "inpainting": ("UNet2DConditionModel", {**CROSS, "in_channels": 9}),
+    "inpainting": ("UNet2DConditionModel", {**LINEAR, "in_channels": 9}),
     "sdxl": (
         "UNet2DConditionModel",
         {
@@ -89,6 +88,12 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
         "PixArtTransformer2DModel",
         {**TRANSFORMER, "sample_size": 8, "patch_size": 2, "in_channels": 4, "out_channels": 8, "num_layers": 1,
          "cross_attention_dim": 16, "caption_channels": 8, "use_additional_conditions": False},
+    ),
+    "pixart_sized": (
+        "PixArtTransformer2DModel",
+        {**TRANSFORMER, "sample_size": 8, "patch_size": 2, "in_channels": 4, "out_channels": 8, "num_layers": 1,
+         "cross_attention_dim": 24, "caption_channels": 8, "use_additional_conditions": True,
+         "attention_head_dim": 12},
     ),
     "sd3": ("SD3Transformer2DModel", SD3),
     "sd35": ("SD3Transformer2DModel", {**SD3, "qk_norm": "rms_norm", "dual_attention_layers": (0,)}),

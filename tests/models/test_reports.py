@@ -12,7 +12,6 @@ import onnx
 import pytest
 
 from retouch import EditSession, Region
-from retouch.bundle import Bundle
 from retouch.errors import CoverageError, ExportError, FeedError, ModelError
 from retouch.export import ExportOptions, export_onnx
 from retouch.models import Adapter, Sizes, TorchOptions, condition, editable, export_torch
@@ -70,13 +69,6 @@ def test_half_precision_flux(tiny: Any, tmp_path: Path) -> None:
     assert bundle.manifest.outputs[0].tensor.dtype == "float16"
 
 
-@pytest.fixture(scope="module")
-def pixart(tiny: Any, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    """PixArt squeezes its token axis, which is a no-op in torch and an invalid Squeeze in ONNX."""
-    folder = tmp_path_factory.mktemp("pixart")
-    return export_torch(tiny("pixart"), folder / "bundle", TorchOptions(sizes=Sizes(text=77)))
-
-
 def pixart_feeds(tokens: int = 77) -> dict[str, np.ndarray]:
     return {
         "hidden_states": np.random.default_rng(0).standard_normal((1, 4, 8, 8)).astype(np.float32),
@@ -86,16 +78,12 @@ def pixart_feeds(tokens: int = 77) -> dict[str, np.ndarray]:
     }
 
 
-def test_a_prompt_that_is_too_long_names_the_limit(pixart: Bundle) -> None:
-    with (
-        EditSession(pixart) as session,
-        pytest.raises(FeedError, match=r"\(1, 77, 8\), got \(1, 154, 8\).*exported for"),
-    ):
-        session.base(pixart_feeds(154))
-
-
-def test_timesteps_are_cast_where_nothing_is_lost(pixart: Bundle) -> None:
-    with EditSession(pixart) as session:
+def test_feeds_of_another_size_or_type(tiny: Any, tmp_path: Path) -> None:
+    """A prompt of two chunks on a graph for one, and timesteps as numbers of the other kind."""
+    bundle = export_torch(tiny("pixart"), tmp_path / "bundle", TorchOptions(sizes=Sizes(text=77)))
+    with EditSession(bundle) as session:
+        with pytest.raises(FeedError, match=r"\(1, 77, 8\), got \(1, 154, 8\).*exported for"):
+            session.base(pixart_feeds(154))
         whole = session.base(pixart_feeds())
         same = session.base({**pixart_feeds(), "timestep": np.array([500.0], np.float32)})
         assert np.array_equal(whole.outputs["out_hidden_states"], same.outputs["out_hidden_states"])
