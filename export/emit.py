@@ -118,6 +118,16 @@ class EditGraph(Columns, EditInputs):
             return self.cached_whole(value)
         return self.input(str(value.name), dtype_of(value), shape_of(value), BindingTime.CONDITION)
 
+    def permuted_whole(self, value: ir.Value, axes: tuple[int, ...]) -> ir.Value:
+        """A value without rows, its axes of size one dropped and the others in an order."""
+        tensor, shape = self.whole(value), shape_of(value)
+        assert tensor is not None
+        present = sorted(axes)
+        if len(present) != len(shape):
+            tensor = self.op("Reshape", [tensor, self.ints([shape[axis] for axis in present])])
+        perm = [present.index(axis) for axis in axes]
+        return tensor if perm == sorted(perm) else self.op("Transpose", [tensor], {"perm": perm})
+
     def _unfused(self, value: ir.Value) -> ir.Value:
         rows = self.facts.rows(value)
         assert rows is not None

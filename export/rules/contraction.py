@@ -183,7 +183,7 @@ class _Emission:
             layout = tuple(GRID if axis in rows.axes else axis for axis in axes)
             tensor = graph.merged(right.value, layout)
         else:
-            tensor = _permuted_whole(right.value, axes, graph)
+            tensor = graph.permuted_whole(right.value, axes)
         if all(count == 1 for count in groups):
             return tensor
         sizes, start = self._right_sizes(labels), 0
@@ -255,19 +255,6 @@ class _Emission:
 
     def _size(self, axis: int, _named: Layout) -> int:
         return -1 if axis == GRID else self._result_shape()[axis]
-
-
-def _permuted_whole(value: ir.Value, axes: tuple[int, ...], graph: EditGraph) -> ir.Value:
-    """A value without rows, its axes of size one dropped and the others in an order."""
-    tensor, shape = graph.whole(value), shape_of(value)
-    present = sorted(axes)
-    if len(present) != len(shape):
-        tensor = graph.op("Reshape", [tensor, graph.ints([shape[axis] for axis in present])])
-    perm = [present.index(axis) for axis in axes]
-    if perm != sorted(perm):
-        tensor = graph.op("Transpose", [tensor], {"perm": perm})
-    assert tensor is not None
-    return tensor
 
 
 def _permutation(node: ir.Node) -> tuple[int, ...] | None:

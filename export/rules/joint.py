@@ -75,15 +75,7 @@ def emit_joined(node: ir.Node, graph: EditGraph) -> None:
 def _tokens(value: ir.Value, rows: Rows, layout: Layout, graph: EditGraph) -> ir.Value:
     """A value without rows in the layout of rows, its tokens where their row axis is."""
     axes = tuple(rows.axes[0] if axis == GRID else axis for axis in layout)
-    tensor, shape = graph.whole(value), shape_of(value)
-    present = sorted(axes)
-    if len(present) != len(shape):
-        tensor = graph.op("Reshape", [tensor, graph.ints([shape[axis] for axis in present])])
-    perm = [present.index(axis) for axis in axes]
-    if perm != sorted(perm):
-        tensor = graph.op("Transpose", [tensor], {"perm": perm})
-    assert tensor is not None
-    return tensor
+    return graph.permuted_whole(value, axes)
 
 
 def emit_part(source: ir.Value, output: ir.Value, start: int, stop: int, graph: EditGraph) -> None:

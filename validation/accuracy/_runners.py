@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +58,7 @@ def full_runner(model: Path, settings: RunnerSettings) -> OnnxrtRunner:
     return OnnxrtRunner(lambda: FullSession(model, names, settings.threads), name=FULL)
 
 
-class _CaseRunner(BaseRunner):  # type: ignore[misc] # Polygraphy has no types
+class _CaseRunner(BaseRunner, ABC):  # type: ignore[misc] # Polygraphy has no types
     """A runner that sees base run, edit and region."""
 
     def __init__(self, name: str, settings: RunnerSettings) -> None:
@@ -80,9 +81,9 @@ class _CaseRunner(BaseRunner):  # type: ignore[misc] # Polygraphy has no types
         self.inference_time = time.perf_counter() - start
         return {name: np.array(array) for name, array in outputs.items()}
 
+    @abstractmethod
     def outputs(self, base: Feeds, edit: Feeds, region: Region) -> Outputs:
         """The outputs of an edit."""
-        raise NotImplementedError
 
 
 class OracleRunner(_CaseRunner):

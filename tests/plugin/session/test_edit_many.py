@@ -80,7 +80,8 @@ def test_an_edit_of_several_can_be_committed(session: EditSession, bundle: Bundl
 def test_what_does_not_pay_or_fit_runs_on_its_own_and_says_why(session: EditSession, bundle: Bundle) -> None:
     run = session.base(sample_feeds(bundle.manifest))
     large, small, other = _requests(bundle, [0, 1, 2])
-    large = EditRequest(Region.full(large.region.mask.shape), large.feeds)  # type: ignore[union-attr]
+    manifest = bundle.manifest
+    large = EditRequest(Region.full(manifest.grid(manifest.editable.grid).dims), large.feeds)
     results = session.edit_many(run, [large, small, other], fallback=False)
     assert [result.report.stacked for result in results] == [1, 2, 2]
     assert "does not pay" in results[0].report.reason
