@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from retouch.export.lattice import Beside, Fact, Full, Grid, GridRegistry, Invariant, Refusal, Rows
+from retouch.export.held_statistics import held_statistics
+from retouch.export.lattice import Beside, Fact, Full, Grid, GridRegistry, Invariant, Refusal, Rows, Statistic
 from retouch.export.model_shapes import shape_of
 from retouch.export.rules import rule_for
 
@@ -17,10 +18,16 @@ _JOINING = ("Concat", "Slice", "Split")
 
 
 class Facts:
-    """What is known of the values seen so far; a value that was never recorded is invariant."""
+    """What is known of the values seen so far; a value that was never recorded is invariant.
+
+    Attributes:
+        grids: the grids so far.
+        held: statistics that stay as the base run computed them where moments of GroupNorm do.
+    """
 
     def __init__(self, grids: GridRegistry) -> None:
         self.grids = grids
+        self.held: frozenset[ir.Value] = frozenset()
         self._facts: dict[ir.Value, Fact] = {}
 
     def of(self, value: ir.Value | None) -> Fact:
@@ -76,6 +83,7 @@ def analyse(graph: ir.Graph, editable: str, axes: tuple[int, ...], *, recompute_
     refusals: dict[ir.Node, Refusal] = {}
     for node in graph:
         _visit(node, facts, refusals)
+    facts.held = held_statistics(graph, facts)
     aligned = frozenset(value for value in graph.outputs if _is_aligned(value, source, axes, facts))
     for value in aligned:
         facts.record(value, Rows(grid, axes))
@@ -94,9 +102,9 @@ def _visit(node: ir.Node, facts: Facts, refusals: dict[ir.Node, Refusal]) -> Non
     if all(isinstance(fact, Invariant) for fact in known):
         return
     beside = [fact for fact in known if isinstance(fact, Beside)]
-    if beside and all(isinstance(fact, Invariant | Beside) for fact in known):
+    if all(isinstance(fact, Invariant | Beside | Statistic) for fact in known):
         for value in node.outputs:
-            facts.record(value, beside[0])
+            facts.record(value, beside[0] if beside else Statistic())
         return
     outcome = _transfer(node, known, facts)
     if isinstance(outcome, Refusal):

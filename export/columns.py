@@ -25,6 +25,9 @@ class Columns:
     def enter(self, node: ir.Node) -> None:
         """Called before a node is emitted."""
 
+    def totalled(self, node: ir.Node) -> None:
+        """Called with a node that sums over all rows of a grid."""
+
     def multiplied(self, result: ir.Value, axis: int, grid: Grid) -> None:
         """Called with a product of rows with all rows of a grid, and the axis that counts the latter."""
 

@@ -56,9 +56,14 @@ class EditInputs(NodeBuilder):
             self.cacheables[key] = Cacheable(spec, value, (), groups)
         return self.input(f"cached.{key}", ir.DataType.FLOAT, shape, BindingTime.STATISTIC)
 
+    @staticmethod
+    def whole_id(value: ir.Value) -> str:
+        """The id of the cacheable that holds a value without rows."""
+        return f"{value.name}[whole]"
+
     def cached_whole(self, value: ir.Value) -> ir.Value:
         """The input that carries a value without rows as the base run computed it."""
-        key, shape, dtype = f"{value.name}[whole]", shape_of(value), dtype_of(value)
+        key, shape, dtype = self.whole_id(value), shape_of(value), dtype_of(value)
         if key not in self.cacheables:
             size = int(math.prod(shape) * dtype.itemsize)
             spec = CacheableSpec(key, str(value.name), "statistic", None, None, dtype.numpy().name, shape, size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-__all__ = ["Beside", "Fact", "Full", "Grid", "GridRegistry", "Invariant", "Joint", "Refusal", "Rows"]
+__all__ = ["Beside", "Fact", "Full", "Grid", "GridRegistry", "Invariant", "Joint", "Refusal", "Rows", "Statistic"]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,12 @@ class Beside:
     frozen: bool
 
 
-Fact = Invariant | Rows | Full | Beside
+@dataclass(frozen=True)
+class Statistic:
+    """Reduced over all rows of a grid, or computed from such values: every edit computes it whole, from few numbers."""
+
+
+Fact = Invariant | Rows | Full | Beside | Statistic
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def export_onnx(
     check_coverage(plan, options.min_coverage)
     say("rewrite")
     edits = {"cached": rewrite(canonical, analysis, corrected_moments=False)}
-    if norms:
+    if norms or analysis.facts.held:
         edits["corrected"] = rewrite(canonical, analysis, corrected_moments=True, suffix="_corrected")
     stack = rewrite_stacked(canonical, analysis)
     models = [*edits.values(), *([] if isinstance(stack, str) else [stack])]

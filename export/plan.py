@@ -11,8 +11,9 @@ from retouch.bundle import PlanRow
 from retouch.errors import CoverageError
 from retouch.export.analysis import Analysis
 from retouch.export.cost import flops
-from retouch.export.lattice import Beside, Rows
+from retouch.export.lattice import Beside, Rows, Statistic
 from retouch.export.model_shapes import dtype_of, shape_of
+from retouch.export.rules.reduce_rows import reads_all_rows
 
 __all__ = ["check_coverage", "plan_rows"]
 
@@ -31,13 +32,15 @@ def plan_rows(graph: ir.Graph, analysis: Analysis) -> tuple[PlanRow, ...]:
 def _row(node: ir.Node, analysis: Analysis, *, hoisted: bool) -> PlanRow:
     refusal = analysis.refusals.get(node)
     fact = analysis.facts.of(node.outputs[0])
-    carried = fact if isinstance(fact, Rows) and refusal is None else None
+    carried = _carried(node, analysis) if refusal is None else None
     if refusal is not None:
         plan = "densified"
     elif carried is not None:
         plan = "incremental"
     elif isinstance(fact, Beside):
         plan = "frozen" if fact.frozen else "recomputed"
+    elif isinstance(fact, Statistic):
+        plan = "statistic"
     else:
         plan = "hoisted" if hoisted else "constant"
     size = sum(math.prod(shape_of(value)) * dtype_of(value).itemsize for value in node.outputs)
@@ -52,11 +55,20 @@ def _row(node: ir.Node, analysis: Analysis, *, hoisted: bool) -> PlanRow:
     )
 
 
+def _carried(node: ir.Node, analysis: Analysis) -> Rows | None:
+    """The rows a node is computed on: those of its result, or those that move a statistic."""
+    facts = analysis.facts
+    fact = facts.of(node.outputs[0])
+    if isinstance(fact, Statistic) and not reads_all_rows(node):
+        return next((rows for value in node.inputs if (rows := facts.rows(value)) is not None), None)
+    return fact if isinstance(fact, Rows) else None
+
+
 def check_coverage(plan: Sequence[PlanRow], minimum: float) -> None:
     """Raises a CoverageError that names the heaviest densified nodes if coverage is below a minimum."""
     # What is recomputed by policy is no failure to find rows.
     total = sum(row.flops for row in plan if row.plan != "recomputed")
-    dense = [row for row in plan if row.plan == "densified"]
+    dense = [row for row in plan if row.plan in ("densified", "statistic")]
     coverage = 1.0 - sum(row.flops for row in dense) / total if total else 1.0
     some = any(row.plan == "incremental" for row in plan)
     if coverage >= minimum and some:

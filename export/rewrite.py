@@ -13,7 +13,7 @@ from retouch.export.analysis import Analysis
 from retouch.export.binding_time import split_by_binding_time
 from retouch.export.edit_inputs import Cacheable
 from retouch.export.emit import EditGraph
-from retouch.export.lattice import Beside, Invariant
+from retouch.export.lattice import Beside, Invariant, Statistic
 from retouch.export.model_shapes import dtype_of, shape_of
 from retouch.export.node_builder import BindingTime
 from retouch.export.ops import functions
@@ -81,7 +81,7 @@ def _emit(graph: ir.Graph, analysis: Analysis, builder: EditGraph) -> None:
     builder.open_editable(source)
     for node in graph:
         known = [analysis.facts.of(value) for value in node.inputs]
-        if all(isinstance(fact, Invariant | Beside) for fact in known):
+        if all(isinstance(fact, Invariant | Beside | Statistic) for fact in known):
             if not any(isinstance(fact, Beside) and fact.frozen for fact in known):
                 _emit_whole(node, builder)
         elif node in analysis.refusals:

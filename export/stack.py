@@ -91,6 +91,10 @@ class StackedGraph(EditGraph):
         both = self.op("Concat", [self.cached(value, stored), self.rows_in(value, stored)], {"axis": 0})
         return self.fit(both, stored, layout)
 
+    def totalled(self, node: ir.Node) -> None:
+        """Refuses a sum over rows that every edit would need for itself."""
+        raise StackError(f"{node.op_type} node {node.name!r} sums over the rows, once for every edit")
+
     def multiplied(self, result: ir.Value, axis: int, grid: Grid) -> None:
         """Notes that a product of rows with all rows of a grid has columns."""
         self._columns[result] = (axis, grid)

@@ -18,6 +18,7 @@ from retouch.export.rules import (  # noqa: F401  (imported for registration)
     pad,
     pool,
     reduce,
+    reduce_rows,
     reshape,
     resize,
     rotary_embedding,

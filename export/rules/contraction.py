@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from retouch.export.lattice import Fact, Rows
+from retouch.export.lattice import Fact, Rows, Statistic
 from retouch.export.layout import GRID, Layout
 from retouch.export.model_shapes import attribute, shape_of
 from retouch.export.rules._product import Product, contraction_of
 from retouch.export.rules._rule import rule
+from retouch.export.rules._total import emit_total, is_total
 from retouch.export.rules.transpose import permute_axes
 
 if TYPE_CHECKING:
@@ -49,10 +50,10 @@ def _driven(product: Product, facts: Facts) -> Product | str:
 
 @rule("MatMul", "Gemm", "Einsum")
 class Contraction:
-    """One operand keeps its rows; rows of the other are merged into the cached ones first."""
+    """One operand keeps its rows, and rows of the other are merged into the cached ones first; or rows are summed."""
 
     def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
-        """The rows of the result, or why none survive."""
+        """The rows of the result, a statistic if it sums over all of them, or why it is neither."""
         if node.op_type == "Einsum" and len(node.inputs) == 1:
             return _transfer_permutation(node, facts)
         product = contraction_of(node)
@@ -60,6 +61,8 @@ class Contraction:
             return product
         if len(node.inputs) > 2 and node.inputs[2] is not None and facts.rows(node.inputs[2]) is not None:
             return "its bias depends on the editable input"
+        if is_total(product, facts):
+            return "it adds a bias to a sum over the rows" if len(node.inputs) > 2 else [Statistic()]
         driven = _driven(product, facts)
         if isinstance(driven, str):
             return driven
@@ -82,6 +85,9 @@ class Contraction:
             return
         product = contraction_of(node)
         assert isinstance(product, Product)
+        if is_total(product, graph.facts):
+            emit_total(node, product, graph)
+            return
         driven = _driven(product, graph.facts)
         assert isinstance(driven, Product)
         _tell_columns(driven, node, graph)

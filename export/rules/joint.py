@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx_ir as ir
 
-from retouch.export.lattice import Beside, Fact, Full, Rows
+from retouch.export.lattice import Beside, Fact, Full, Rows, Statistic
 from retouch.export.layout import GRID, Layout
 from retouch.export.model_shapes import shape_of
 
@@ -35,7 +35,8 @@ def joined(values: Sequence[ir.Value | None], axis: int, facts: Facts) -> list[F
     rows = facts.rows(values[place])
     if rows is None or not rows.flat:
         return "it concatenates along one of several axes of the grid"
-    if any(isinstance(facts.of(value), Full) for value in values):
+    known = [facts.of(value) for value in values]
+    if any(isinstance(fact, Full) or (isinstance(fact, Statistic) and not facts.grids.recomputed) for fact in known):
         return "it concatenates the grid with what is computed whole"
     sizes = [shape_of(value)[axis] for value in values]
     return [Rows(facts.grids.join(rows.grid, sum(sizes[:place]), sum(sizes[place + 1 :])), rows.axes)]

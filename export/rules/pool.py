@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from retouch.bundle import NeighbourhoodSpec
-from retouch.export.lattice import Fact, Rows
+from retouch.export.lattice import Fact, Rows, Statistic
 from retouch.export.model_shapes import attribute, shape_of
 from retouch.export.rules._neighbourhood import (
     Window,
@@ -21,6 +21,7 @@ from retouch.export.rules._neighbourhood import (
     window_neighbourhood,
 )
 from retouch.export.rules._rule import rule
+from retouch.export.rules.reduce_rows import emit_reduced_rows
 
 if TYPE_CHECKING:
     from retouch.export.analysis import Facts
@@ -31,12 +32,14 @@ __all__ = ["AveragePool", "MaxPool"]
 
 class _Pool:
     def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
-        """Rows of the grid of the result's resolution."""
+        """Rows of the grid of the result's resolution; a statistic if one window sees all of them."""
         rows = spatial_rows(node, facts)
         if isinstance(rows, str):
             return rows
         if len(node.outputs) > 1:
             return "its index output is used"
+        if _sees_everything(node):
+            return [Statistic()]
         return [Rows(facts.grids.get(shape_of(node.outputs[0])[2:]), rows.axes)]
 
 
@@ -48,6 +51,9 @@ class AveragePool(_Pool):
         """The mean of the gathered neighbours."""
         source, output = node.inputs[0], node.outputs[0]
         assert source is not None
+        if _sees_everything(node):
+            emit_reduced_rows(node, tuple(range(2, len(shape_of(source)))), graph)
+            return
         spec = _neighbourhood(node, graph)
         layout = channels_last(output)
         if all(min(flat) >= 0 for axis in spec.sources for flat in axis):
@@ -69,9 +75,18 @@ class MaxPool(_Pool):
         """The maximum of the gathered neighbours."""
         source, output = node.inputs[0], node.outputs[0]
         assert source is not None
+        if _sees_everything(node):
+            emit_reduced_rows(node, tuple(range(2, len(shape_of(source)))), graph)
+            return
         columns = gather_rows(graph, source, _neighbourhood(node, graph), pad=-math.inf)
         result = graph.op("ReduceMax", [columns, graph.ints([1])], {"keepdims": 0})
         graph.set_rows(output, result, channels_last(output))
+
+
+def _sees_everything(node: ir.Node) -> bool:
+    """Whether the only window is the whole grid, as exporters write adaptive pooling to one position."""
+    window, sizes = _window(node), shape_of(node.inputs[0])[2:]
+    return window.kernel == sizes and not any((*window.begins, *window.ends)) and math.prod(sizes) > 1
 
 
 def _neighbourhood(node: ir.Node, graph: EditGraph) -> NeighbourhoodSpec:

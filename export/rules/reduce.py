@@ -1,4 +1,4 @@
-"""Reductions over axes that carry no rows."""
+"""Reductions over axes that carry no rows, or over all that do."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from retouch.export.lattice import Fact, Rows
+from retouch.export.lattice import Fact, Rows, Statistic
 from retouch.export.layout import GRID
 from retouch.export.model_shapes import attribute, constant, normal_axis, shape_of
 from retouch.export.rules._rule import rule
+from retouch.export.rules.reduce_rows import emit_reduced_rows
 
 if TYPE_CHECKING:
     from retouch.export.analysis import Facts
@@ -27,16 +28,21 @@ class Reduce:
     """Any reduction, with or without the reduced axes kept."""
 
     def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
-        """The rows on the axes that remain."""
+        """The rows on the axes that remain, or a statistic where no row axis does."""
         rows, axes = facts.rows(node.inputs[0]), reduced_axes(node)
         if rows is None or axes is None:
             return "its axes are not constant"
+        if set(rows.axes) <= set(axes):
+            return [Statistic()]
         return _remaining(rows, axes, bool(attribute(node, "keepdims", 1)))
 
     def emit(self, node: ir.Node, graph: EditGraph) -> None:
         """The same reduction on the emitted axes."""
         source, axes = node.inputs[0], reduced_axes(node)
         assert source is not None and axes is not None
+        if graph.facts.rows(node.outputs[0]) is None:
+            emit_reduced_rows(node, axes, graph)
+            return
         layout = graph.rows_layout(source)
         tensor = graph.rows_in(source, layout)
         present = [axis for axis in axes if axis in layout]
@@ -77,7 +83,7 @@ class ArgReduce:
 
 def _remaining(rows: Rows, axes: tuple[int, ...], keepdims: bool) -> list[Fact] | str:
     if set(axes) & set(rows.axes):
-        return "it reduces over the grid"
+        return "it reduces over a part of the grid"
     if keepdims:
         return [rows]
     return [Rows(rows.grid, tuple(axis - sum(other < axis for other in axes) for axis in rows.axes))]

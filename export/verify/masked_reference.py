@@ -2,7 +2,7 @@
 
 Two copies of the model in one graph. The first computes the base run from ``old.<input>``. The second computes from
 ``new.<input>`` and has ``Where(active, new, old)`` after every row-carrying value, the editable input included. With
-cached moments, GroupNorm of the second copy takes the moments of the first. Rows, layouts and gathers of the edit graph
+cached moments, GroupNorm of the second copy takes the moments of the first, and so do held statistics. Rows, layouts and gathers of the edit graph
 play no part in it.
 """
 
@@ -88,7 +88,8 @@ class _Twin:
 
     def _mask(self, value: ir.Value) -> None:
         fact = self.analysis.facts.of(value)
-        if isinstance(fact, Beside) and fact.frozen:
+        held = not self.corrected_moments and value in self.analysis.facts.held
+        if held or (isinstance(fact, Beside) and fact.frozen):
             self.new[value] = self.old[value]
         if not isinstance(fact, Rows):
             return

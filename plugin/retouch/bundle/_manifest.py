@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 SCHEMA_VERSION = 2
 
-_WHOLE = ("densified", "recomputed")
+_WHOLE = ("densified", "recomputed", "statistic")
 """Plans of nodes that every edit computes whole."""
 
 
@@ -158,7 +158,7 @@ class PlanRow:
     """What the plan does with one node of the base graph, and why.
 
     ``plan`` is ``incremental``, ``hoisted``, ``densified`` or ``constant``, or for tokens beside the rows of a joint
-    sequence ``recomputed`` or ``frozen``; ``flops`` counts one dense evaluation; ``bytes`` is the size of its outputs;
+    sequence ``recomputed`` or ``frozen``, or ``statistic`` for what is computed whole from sums over rows; ``flops`` counts one dense evaluation; ``bytes`` is the size of its outputs;
     ``reason`` says why the node is not incremental.
     """
 

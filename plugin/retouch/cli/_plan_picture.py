@@ -11,6 +11,7 @@ _COLOURS = {
     "incremental": "tab:green",
     "hoisted": "tab:blue",
     "constant": "tab:gray",
+    "statistic": "tab:olive",
     "densified": "tab:red",
 }
 
