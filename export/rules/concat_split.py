@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from retouch.export.analysis import Facts
     from retouch.export.emit import EditGraph
 
-__all__ = ["Concat", "Expand", "Slice", "Split", "Tile"]
+__all__ = ["Concat", "Expand", "Slice", "Split", "Tile", "with_axes"]
 
 
 def with_axes(layout: Layout, axes: tuple[int, ...]) -> Layout:

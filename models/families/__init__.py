@@ -10,6 +10,7 @@ from retouch.models.families.dit import DIT
 from retouch.models.families.flux import FLUX
 from retouch.models.families.masked_lm import MASKED_LM
 from retouch.models.families.pixart import PIXART
+from retouch.models.families.sana import SANA
 from retouch.models.families.sd3 import SD3
 from retouch.models.families.text_encoder import CLIP_TEXT, CLIP_TEXT_PROJECTED, T5_ENCODER
 from retouch.models.families.unet2d import UNET2D
@@ -23,6 +24,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     DECODER,
     DIT,
     PIXART,
+    SANA,
     SD3,
     FLUX,
     MASKED_LM,

@@ -95,6 +95,11 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
          "cross_attention_dim": 24, "caption_channels": 8, "use_additional_conditions": True,
          "attention_head_dim": 12},
     ),
+    "sana": (
+        "SanaTransformer2DModel",
+        {**TRANSFORMER, "sample_size": 8, "in_channels": 4, "out_channels": 4, "num_layers": 2, "caption_channels": 8,
+         "num_cross_attention_heads": 2, "cross_attention_head_dim": 8, "cross_attention_dim": 16, "mlp_ratio": 1.5},
+    ),
     "sd3": ("SD3Transformer2DModel", SD3),
     "sd35": ("SD3Transformer2DModel", {**SD3, "qk_norm": "rms_norm", "dual_attention_layers": (0,)}),
     "flux": (
