@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -10,6 +11,7 @@ import onnx_ir as ir
 from retouch.export.held_statistics import held_statistics
 from retouch.export.lattice import Beside, Fact, Full, Grid, GridRegistry, Invariant, Refusal, Rows, Statistic
 from retouch.export.model_shapes import shape_of
+from retouch.export.regained import regained_rows
 from retouch.export.rules import rule_for
 
 __all__ = ["Analysis", "Facts", "analyse"]
@@ -22,11 +24,13 @@ class Facts:
 
     Attributes:
         grids: the grids so far.
+        keeping: operators, with their domain, of which the user says that they keep positions.
         held: statistics that stay as the base run computed them where moments of GroupNorm do.
     """
 
-    def __init__(self, grids: GridRegistry) -> None:
+    def __init__(self, grids: GridRegistry, keeping: Collection[str] = ()) -> None:
         self.grids = grids
+        self.keeping = frozenset(keeping)
         self.held: frozenset[ir.Value] = frozenset()
         self._facts: dict[ir.Value, Fact] = {}
 
@@ -64,7 +68,14 @@ class Analysis:
     aligned: frozenset[ir.Value]
 
 
-def analyse(graph: ir.Graph, editable: str, axes: tuple[int, ...], *, recompute_text: bool = True) -> Analysis:
+def analyse(
+    graph: ir.Graph,
+    editable: str,
+    axes: tuple[int, ...],
+    *,
+    recompute_text: bool = True,
+    keeping: Collection[str] = (),
+) -> Analysis:
     """The facts of all values of a graph.
 
     Args:
@@ -72,12 +83,14 @@ def analyse(graph: ir.Graph, editable: str, axes: tuple[int, ...], *, recompute_
         editable: name of the editable input.
         axes: its axes that carry positions.
         recompute_text: whether edits compute the tokens beside the rows of joint sequences anew.
+        keeping: operators without a rule that keep positions.
 
     Requires: static shapes everywhere and nodes in topological order (clean-up).
-    Ensures: each node's outputs are all invariant, or the node is computed on rows, or it has a refusal.
+    Ensures: each node's outputs are all invariant, or the node is computed on rows, or it has a refusal; behind a
+    refused node its first output may carry rows again.
     """
     source = next(value for value in graph.inputs if value.name == editable)
-    facts = Facts(GridRegistry(editable, recompute_text))
+    facts = Facts(GridRegistry(editable, recompute_text), keeping)
     grid = facts.grids.get(tuple(shape_of(source)[axis] for axis in axes))
     facts.record(source, Rows(grid, axes))
     refusals: dict[ir.Node, Refusal] = {}
@@ -108,10 +121,18 @@ def _visit(node: ir.Node, facts: Facts, refusals: dict[ir.Node, Refusal]) -> Non
         return
     outcome = _transfer(node, known, facts)
     if isinstance(outcome, Refusal):
-        refusals[node] = outcome
+        rows = regained_rows(node, facts)
+        refusals[node] = outcome if rows is not None or rule_for(node) is not None else _hinted(outcome)
         outcome = [Full()] * len(node.outputs)
+        if rows is not None:
+            outcome[0] = rows
     for value, fact in zip(node.outputs, outcome, strict=True):
         facts.record(value, fact)
+
+
+def _hinted(refusal: Refusal) -> Refusal:
+    hint = "if its result at a position belongs to that position, name it with --keeps-positions"
+    return dataclasses.replace(refusal, reason=f"{refusal.reason}; {hint}")
 
 
 def _transfer(node: ir.Node, known: list[Fact], facts: Facts) -> list[Fact] | Refusal:

@@ -6,6 +6,7 @@ import math
 
 import onnx_ir as ir
 
+from retouch.export.einsum import equation_of
 from retouch.export.model_shapes import attribute, shape_of
 
 __all__ = ["flops"]
@@ -33,10 +34,11 @@ def flops(node: ir.Node) -> int:
 
 
 def _einsum(node: ir.Node) -> int:
-    terms = str(attribute(node, "equation")).replace(" ", "").partition("->")[0].split(",")
-    if len(terms) < 2 or any("." in term for term in terms):
+    terms = equation_of(node).terms
+    if len(terms) < 2:
         return 0
     sizes: dict[str, int] = {}
     for term, value in zip(terms, node.inputs, strict=True):
-        sizes.update(zip(term, shape_of(value), strict=True))
+        for label, size in zip(term, shape_of(value), strict=True):
+            sizes[label] = max(size, sizes.get(label, 1))
     return 2 * math.prod(sizes.values())

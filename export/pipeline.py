@@ -55,6 +55,8 @@ class ExportOptions:
         text: what edits do with tokens that stand beside the rows of a joint sequence, as text does in joint attention:
             ``recompute`` computes them anew, all of them, which is exact; ``frozen`` leaves them as the base run
             computed them, which costs nothing and ignores what the edit would change in them.
+        keeps_positions: operators without a rule, as ``retouch inspect`` names them, whose result at a position belongs
+            to that position: behind them rows are gathered again. What follows other unknown operators stays whole.
         min_coverage: smallest share of the FLOPs that has to be incremental, hoisted or constant.
         verify: whether to check the bundle before it is written.
     """
@@ -64,6 +66,7 @@ class ExportOptions:
     fix: Mapping[str, int] | None = None
     example: Mapping[str, np.ndarray] | None = None
     text: str = "recompute"
+    keeps_positions: Sequence[str] = ()
     min_coverage: float = 0.9
     verify: bool = True
 
@@ -101,7 +104,9 @@ def export_onnx(
     canonical = loaded.model.clone()
     norms = canonicalise(canonical)
     say("analyse")
-    analysis = analyse(canonical.graph, editable, axes, recompute_text=_recomputes(options.text))
+    recompute_text = _recomputes(options.text)
+    keeping = options.keeps_positions
+    analysis = analyse(canonical.graph, editable, axes, recompute_text=recompute_text, keeping=keeping)
     plan = plan_rows(canonical.graph, analysis)
     check_coverage(plan, options.min_coverage)
     say("rewrite")

@@ -51,8 +51,16 @@ def _row(node: ir.Node, analysis: Analysis, *, hoisted: bool) -> PlanRow:
         grid=carried.grid.id if carried is not None else None,
         flops=flops(node),
         bytes=int(size),
-        reason=refusal.reason if refusal is not None else None,
+        reason=_reason(node, analysis),
     )
+
+
+def _reason(node: ir.Node, analysis: Analysis) -> str | None:
+    refusal = analysis.refusals.get(node)
+    if refusal is None:
+        return None
+    regained = analysis.facts.rows(node.outputs[0]) is not None and node.outputs[0] not in analysis.aligned
+    return f"{refusal.reason}; behind it rows are gathered again" if regained else refusal.reason
 
 
 def _carried(node: ir.Node, analysis: Analysis) -> Rows | None:

@@ -87,10 +87,9 @@ def _emit(graph: ir.Graph, analysis: Analysis, builder: EditGraph) -> None:
         elif node in analysis.refusals:
             _emit_whole(node, builder)
             for value in node.outputs:
-                if value in analysis.aligned:
-                    aligned = analysis.facts.rows(value)
-                    assert aligned is not None
-                    builder.gather_whole(value, builder.take_whole(value), aligned)
+                rows = analysis.facts.rows(value)
+                if rows is not None:
+                    builder.gather_whole(value, builder.take_whole(value), rows)
         else:
             rule = rule_for(node)
             assert rule is not None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from retouch.export.einsum import equation_of
 from retouch.export.model_shapes import attribute, shape_of
 
 __all__ = ["Operand", "Product", "contraction_of"]
@@ -72,16 +73,13 @@ def _from_gemm(node: ir.Node) -> Product | str:
 
 
 def _from_einsum(node: ir.Node) -> Product | str:
-    equation = str(attribute(node, "equation")).replace(" ", "")
-    if "." in equation or "->" not in equation:
-        return f"equation {equation!r} is implicit or has an ellipsis"
-    operands, result = equation.split("->")
-    terms = operands.split(",")
-    if len(terms) != 2:
-        return f"equation {equation!r} has {len(terms)} operands"
-    if any(len(set(term)) != len(term) for term in terms):
-        return f"equation {equation!r} repeats a label within an operand"
-    return _product(node, list(terms[0]), list(terms[1]), list(result))
+    equation = equation_of(node)
+    if len(equation.terms) != 2:
+        return f"equation {attribute(node, 'equation')!r} has {len(equation.terms)} operands"
+    if any(len(set(term)) != len(term) for term in equation.terms):
+        return f"equation {attribute(node, 'equation')!r} repeats a label within an operand"
+    left, right = equation.terms
+    return _product(node, list(left), list(right), list(equation.result))
 
 
 def _product(node: ir.Node, left: list[str], right: list[str], result: list[str]) -> Product:

@@ -132,7 +132,8 @@ class _Twin:
         assert value is not None
         groups, epsilon = int(attribute(node, "num_groups")), float(attribute(node, "epsilon"))
         old = self._moments(self.old[value], value, groups)
-        frozen = not self.corrected_moments and self.analysis.facts.rows(output) is not None
+        on_rows = self.analysis.facts.rows(output) is not None and node not in self.analysis.refusals
+        frozen = not self.corrected_moments and on_rows
         new = old if frozen else self._moments(self.new[value], value, groups)
         self.old[output] = self._normalised(self.old[value], value, old, groups, epsilon)
         self.new[output] = self._normalised(self.new[value], value, new, groups, epsilon)

@@ -148,7 +148,8 @@ def test_operator_of_the_runtime_is_computed_whole(tmp_path: Path) -> None:
     ]
     options = {"domains": ["com.microsoft"], "values": [tensor("a")], "min_coverage": 0.0}
     plan = {row.op: (row.plan, row.reason) for row in attempt(tmp_path, nodes, **options).manifest.plan}
-    assert plan["com.microsoft.Trilu"] == ("densified", "no rule for operator com.microsoft.Trilu")
+    assert plan["com.microsoft.Trilu"][0] == "densified"
+    assert plan["com.microsoft.Trilu"][1].startswith("no rule for operator com.microsoft.Trilu; ")
     assert plan["Sigmoid"] == ("incremental", None)
 
 

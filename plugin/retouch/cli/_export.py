@@ -37,6 +37,10 @@ def export(
         Literal["recompute", "frozen"],
         typer.Option(help="Text tokens beside image tokens: computed anew by every edit, or left as they were."),
     ] = "recompute",
+    keeps_positions: Annotated[
+        list[str] | None,
+        typer.Option(help="Operator without a rule whose result at a position belongs there, such as my.domain.Foo."),
+    ] = None,
     part: Annotated[str | None, typer.Option(help="Part of a torch model: encoder, decoder, controlled.")] = None,
     opset: Annotated[int | None, typer.Option(min=18, help="Opset that a torch model is exported to.")] = None,
     min_coverage: Annotated[
@@ -58,6 +62,7 @@ def export(
         fix=_sizes(fix or []),
         example=feeds or None,
         text=text,
+        keeps_positions=tuple(keeps_positions or ()),
         min_coverage=min_coverage,
     )
     with Steps() as steps:

@@ -34,6 +34,7 @@ class Net:
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     inputs: list[onnx.ValueInfoProto] = field(default_factory=list)
     weights: list[onnx.TensorProto] = field(default_factory=list)
+    values: list[onnx.ValueInfoProto] = field(default_factory=list)
     generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(5))
 
     def op(self, op_type: str, *inputs: str, **attributes: Any) -> str:
@@ -44,6 +45,12 @@ class Net:
         name = f"{op_type}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(op_type, list(inputs), names, name=name, **attributes))
         return names
+
+    def foreign(self, op_type: str, value: str, shape: Sequence[int]) -> str:
+        """A node of ONNX Runtime's own domain, whose shape nobody else knows."""
+        name = self.op(op_type, value, domain="com.microsoft")
+        self.values.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+        return name
 
     def weight(self, *shape: int) -> str:
         """Random numbers that keep the scale of what they are multiplied with."""
@@ -67,8 +74,9 @@ class Net:
     def save(self, *outputs: str) -> Path:
         editable = helper.make_tensor_value_info(BASE_INPUT, TensorProto.FLOAT, self.shape)
         results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
-        graph = helper.make_graph(self.nodes, "net", [editable, *self.inputs], results, self.weights)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=10)
+        graph = helper.make_graph(self.nodes, "net", [editable, *self.inputs], results, self.weights, value_info=self.values)
+        opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid("com.microsoft", 1)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
         onnx.save(onnx.shape_inference.infer_shapes(model), self.path / "model.onnx")
         return self.path / "model.onnx"
 

@@ -49,12 +49,3 @@ def test_power_mean_on_rows_or_correct(net) -> None:
     graph = net()
     y = graph.op("LpPool", graph.op("Sigmoid", "x"), kernel_shape=[2, 2], strides=[2, 2], p=2)
     graph.export(graph.op("Sigmoid", y))
-
-
-def test_global_pool_gates_rows(net) -> None:
-    graph = net()
-    gate = graph.op("Conv", graph.op("GlobalAveragePool", "x"), graph.weight(4, 4, 1, 1))
-    bundle = graph.export(graph.op("Conv", graph.op("Mul", "x", graph.op("Sigmoid", gate)), graph.weight(4, 4, 1, 1)))
-    plans = [(row.op, row.plan) for row in bundle.manifest.plan if row.op in ("GlobalAveragePool", "Mul")]
-    assert plans == [("GlobalAveragePool", "densified"), ("Mul", "incremental")]
-    assert bundle.manifest.plan[-1].plan == "incremental"
