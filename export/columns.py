@@ -25,6 +25,10 @@ class Columns:
     def enter(self, node: ir.Node) -> None:
         """Called before a node is emitted."""
 
+    def attend(self, node: ir.Node) -> bool:
+        """Whether the graph emitted an Attention node itself."""
+        return False
+
     def totalled(self, node: ir.Node) -> None:
         """Called with a node that sums over all rows of a grid."""
 

@@ -19,6 +19,7 @@ from retouch.export.lattice import Grid
 from retouch.export.layout import GRID, Layout, default_layout
 from retouch.export.model_shapes import attribute, dtype_of, normal_axis, shape_of
 from retouch.export.node_builder import BindingTime
+from retouch.export.stacked_attention import emit_stacked_attention
 
 __all__ = ["StackError", "StackedGraph"]
 
@@ -91,6 +92,19 @@ class StackedGraph(EditGraph):
         both = self.op("Concat", [self.cached(value, stored), self.rows_in(value, stored)], {"axis": 0})
         return self.fit(both, stored, layout)
 
+    def attend(self, node: ir.Node) -> bool:
+        """Writes attention out where keys, values or what masks them carry rows."""
+        carried = [rows for value in node.inputs[1:] if (rows := self.facts.rows(value)) is not None]
+        if carried:
+            emit_stacked_attention(node, carried[0].grid, self)
+        return bool(carried)
+
+    def existing(self, value: ir.Value) -> ir.Value:
+        """The whole form of a value without rows that is there."""
+        tensor = self.whole(value)
+        assert tensor is not None
+        return tensor
+
     def totalled(self, node: ir.Node) -> None:
         """Refuses a sum over rows that every edit would need for itself."""
         raise StackError(f"{node.op_type} node {node.name!r} sums over the rows, once for every edit")
@@ -125,7 +139,7 @@ class StackedGraph(EditGraph):
         return [
             tensor
             if value is None or tensor is None or value in self._columns or _size(value, rank, axis) == 1
-            else self._along_columns(tensor, grid, layout.index(axis) - len(layout))
+            else self.along_columns(tensor, grid, layout.index(axis) - len(layout))
             for value, tensor in zip(node.inputs, inputs, strict=True)
         ]
 
@@ -142,12 +156,18 @@ class StackedGraph(EditGraph):
         axis, grid = self._columns[source]
         if normal_axis(int(attribute(node, "axis", -1)), len(shape_of(source))) != axis:
             raise StackError(f"Softmax node {node.name!r} works across the columns")
-        seen = self.op("Mul", [result, self.fit(self._mask(output, grid), (GRID, axis), layout)])
-        total = self.op("ReduceSum", [seen, self.ints([layout.index(axis)])], {"keepdims": 1})
-        total = self.op("ThresholdedRelu", [total], {"alpha": _LEAST_TOTAL})
+        seen, total = self.weighted_columns(output, grid, result, layout, axis)
         self._columns[output] = (axis, grid)
         self._totals[output] = Emitted(total, layout)
         return seen
+
+    def weighted_columns(
+        self, value: ir.Value, grid: Grid, weights: ir.Value, layout: Layout, axis: int
+    ) -> tuple[ir.Value, ir.Value]:
+        """Weights along an axis of columns, those of other edits zero, and what each row has left of them."""
+        seen = self.op("Mul", [weights, self.fit(self._mask(value, grid), (GRID, axis), layout)])
+        total = self.op("ReduceSum", [seen, self.ints([layout.index(axis)])], {"keepdims": 1})
+        return seen, self.op("ThresholdedRelu", [total], {"alpha": _LEAST_TOTAL})
 
     def rescaled(self, operand: ir.Value, layout: Layout, product: ir.Value) -> ir.Value:
         """A product with an operand in a layout, divided by what the operand's rows were meant to sum to."""
@@ -166,7 +186,8 @@ class StackedGraph(EditGraph):
         assert rows is not None
         return [f"M_{rows.grid.id}", *(shape[axis] for axis in default_layout(shape, rows)[1:])]
 
-    def _along_columns(self, tensor: ir.Value, grid: Grid, axis: int) -> ir.Value:
+    def along_columns(self, tensor: ir.Value, grid: Grid, axis: int) -> ir.Value:
+        """What varies along all rows of a grid, picked out for the columns."""
         every = self.constant(np.arange(grid.size, dtype=np.int64))
         columns = self.op("Concat", [every, self.row_index(grid)], {"axis": 0})
         return self.op("Gather", [tensor, columns], {"axis": axis})

@@ -43,6 +43,8 @@ class Attention:
 
     def emit(self, node: ir.Node, graph: EditGraph) -> None:
         """The same operator on the active query rows."""
+        if graph.attend(node):
+            return
         query, output = node.inputs[0], node.outputs[0]
         assert query is not None
         rank, rows = len(shape_of(query)), graph.facts.rows(output)

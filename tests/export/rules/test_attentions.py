@@ -188,6 +188,13 @@ OPERATOR_MASKS = {
 }
 
 
+def assert_stacks(bundle) -> None:
+    """Several edits share a run, which the export compared with one run each."""
+    assert bundle.manifest.coverage == 1.0
+    assert bundle.manifest.stacked.reason is None
+    assert "stacked" in bundle.manifest.verification
+
+
 @BATCHES
 @pytest.mark.parametrize("mask", OPERATOR_MASKS)
 @pytest.mark.parametrize("heads", ["split", "packed"])
@@ -200,7 +207,7 @@ def test_attention_operator(net, heads: str, mask: str, batch: int) -> None:
     else:
         parts = [projected(graph, "x") for _ in range(3)]
         y = graph.op("Attention", *parts, *masks, q_num_heads=HEADS, kv_num_heads=HEADS, softcap=5.0)
-    assert graph.on_rows(projected(graph, y)).manifest.coverage == 1.0
+    assert_stacks(graph.on_rows(projected(graph, y)))
 
 
 @BATCHES
@@ -214,7 +221,7 @@ def test_attention_operator_with_grouped_heads(net, heads: str, batch: int) -> N
         y = joined(graph, graph.op("Attention", split(graph, query, batch), *keys), batch)
     else:
         y = graph.op("Attention", query, *narrow, q_num_heads=HEADS, kv_num_heads=2)
-    graph.on_rows(projected(graph, y))
+    assert_stacks(graph.on_rows(projected(graph, y)))
 
 
 @pytest.mark.parametrize("heads", ["split", "packed"])
@@ -225,7 +232,7 @@ def test_causal_attention_operator(net, heads: str) -> None:
     else:
         parts = [projected(graph, "x") for _ in range(3)]
         y = graph.op("Attention", *parts, q_num_heads=HEADS, kv_num_heads=HEADS, is_causal=1)
-    graph.on_rows(projected(graph, y))
+    assert_stacks(graph.on_rows(projected(graph, y)))
 
 
 def test_attention_operator_with_a_mask_from_the_editable_ids(net) -> None:
@@ -233,7 +240,7 @@ def test_attention_operator_with_a_mask_from_the_editable_ids(net) -> None:
     keep = graph.op("Less", graph.op("ReduceMin", "x", graph.ints(2), keepdims=0), graph.const(-1.0))
     mask = graph.op("Expand", graph.op("Reshape", keep, graph.ints(1, 1, 1, TOKENS)), graph.ints(1, 1, TOKENS, TOKENS))
     y = joined(graph, graph.op("Attention", *three(graph, 1), mask), 1)
-    graph.on_rows(projected(graph, y))
+    assert_stacks(graph.on_rows(projected(graph, y)))
 
 
 def test_attention_operator_that_returns_its_keys_is_dense_and_correct(net) -> None:
