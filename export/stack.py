@@ -8,6 +8,7 @@ edit's keys and, of the cached ones, those that its edit does not recompute. So 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -108,6 +109,19 @@ class StackedGraph(EditGraph):
     def totalled(self, node: ir.Node) -> None:
         """Refuses a sum over rows that every edit would need for itself."""
         raise StackError(f"{node.op_type} node {node.name!r} sums over the rows, once for every edit")
+
+    def with_columns(self, value: ir.Value) -> ir.Value:
+        """A value in its base shape but for its one axis of rows, which has columns.
+
+        It reads the state that the edit graph of one edit reads where it needs the value whole.
+        """
+        rows, rank = self.facts.rows(value), len(shape_of(value))
+        assert rows is not None
+        axis = rows.axes[0]
+        layout = (*range(axis), GRID, *range(axis + 1, rank))
+        if math.prod(shape_of(value)[:axis]) != 1:
+            return self.merged(value, layout)
+        return self.op("Concat", [self.cached(value, layout), self.rows_in(value, layout)], {"axis": axis})
 
     def multiplied(self, result: ir.Value, axis: int, grid: Grid) -> None:
         """Notes that a product of rows with all rows of a grid has columns."""

@@ -77,7 +77,7 @@ class _Attention:
         """[batch, heads, cached and recomputed rows, depth] of keys or values, for every head of the queries."""
         graph, rank = self.graph, len(shape_of(value))
         if graph.facts.rows(value) is not None:
-            tensor = graph.merged(value, (*range(rank - 2), GRID, rank - 1))
+            tensor = graph.with_columns(value)
         else:
             tensor = graph.along_columns(graph.existing(value), self.grid, rank - 2)
         tensor = self._by_head(tensor, value, self._heads(1))
@@ -118,7 +118,7 @@ class _Attention:
         graph, rank, rows = self.graph, len(shape_of(mask)), self.graph.facts.rows(mask)
         queries, keys = shape_of(mask)[-2:]
         if rows is not None and rows.axes == (rank - 1,):
-            tensor = graph.merged(mask, (*range(rank - 1), GRID))
+            tensor = graph.with_columns(mask)
         elif rows is not None:
             tensor = graph.rows_in(mask, (*range(rank - 2), GRID, rank - 1))
         else:

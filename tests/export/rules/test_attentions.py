@@ -193,6 +193,8 @@ def assert_stacks(bundle) -> None:
     assert bundle.manifest.coverage == 1.0
     assert bundle.manifest.stacked.reason is None
     assert "stacked" in bundle.manifest.verification
+    assert bundle.manifest.stacked.graph is not None
+    assert set(bundle.manifest.stacked.graph.cached) <= set(bundle.manifest.edits["cached"].cached)
 
 
 @BATCHES

@@ -10,7 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from retouch import EditSession, Region
+from retouch import EditRequest, EditSession, Region
 from retouch.bundle import Bundle
 from retouch.errors import ExportError, FeedError
 from retouch.export import ExportOptions, export_onnx
@@ -113,8 +113,12 @@ def test_recomputed_text_gives_the_full_run(order: str, batch: int, tmp_path: Pa
         result = session.edit(run, new, region=Region.full((4, 4)), fallback=False)
         again = session.edit(run, {"x": new["x"]}, region=Region.from_rows([5], (4, 4)), record=True, fallback=False)
         following = session.edit(again.commit(), new, region=Region.full((4, 4)), fallback=False)
+        requests = [EditRequest(Region.from_rows([row], (4, 4)), {"x": new["x"]}) for row in (5, 9)]
+        alone = session.edit_many(run, requests)
     assert np.abs(result.outputs["y"] - expected).max() <= 2e-5
     assert np.abs(following.outputs["y"] - expected).max() <= 2e-5
+    assert all("tokens that every edit computes anew" in one.report.reason for one in alone)
+    np.testing.assert_array_equal(alone[0].outputs["y"], again.outputs["y"])
 
 
 @pytest.mark.parametrize("order", ORDERS)

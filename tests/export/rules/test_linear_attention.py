@@ -81,7 +81,7 @@ def test_einsums(net, batch: int) -> None:
         graph.op("Reshape", projected(graph, "x"), graph.ints(batch, TOKENS, HEADS, DEPTH)) for _ in range(3)
     )
     query, key = relu(graph, query), relu(graph, key)
-    keys_values = graph.op("Einsum", key, value, equation="bnhd,bnhe->bhde")
+    keys_values = graph.op("Einsum", key, value, equation="bn...d, bn...e -> b...de")
     total = graph.op("Einsum", key, graph.const(np.ones(TOKENS, np.float32)), equation="bnhd,n->bhd")
     numerator = graph.op("Einsum", query, keys_values, equation="bnhd,bhde->bnhe")
     normaliser = graph.op("Unsqueeze", graph.op("Einsum", query, total, equation="bnhd,bhd->bnh"), graph.ints(3))
@@ -119,6 +119,6 @@ def test_on_an_image(net, batch: int) -> None:
 def test_sum_against_weights(net) -> None:
     """Pooling by weights per position: one operand is the same in every edit."""
     graph = net()
-    pooled = graph.op("Einsum", "x", graph.weight(8, 8), equation="bchw,hw->bc")
+    pooled = graph.op("Einsum", "x", graph.weight(8, 8), equation="bchw,hw")
     gate = graph.op("Reshape", graph.op("Sigmoid", pooled), graph.ints(1, 4, 1, 1))
     graph.on_rows(graph.op("Conv", graph.op("Mul", "x", gate), graph.weight(4, 4, 1, 1)))

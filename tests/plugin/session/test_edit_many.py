@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from retouch import EditRequest, EditSession, Region
@@ -15,6 +16,15 @@ from retouch.region import merged_output
 from retouch.session import Result, Run
 from retouch.validation.reference_models import export_reference
 
+ATTENTIONS = {
+    "written_out": """
+      t = Transpose <perm = [0, 2, 1]> (x)
+      scores = MatMul (x, t)
+      weights = Softmax <axis = -1> (scores)
+      y = MatMul (weights, x)
+    """,
+    "operator": "y = Attention <q_num_heads = 1, kv_num_heads = 1, scale = 1.0> (x, x, x)",
+}
 MODELS = ["ddpm_unet_tiny", "dit_tiny", "llada_tiny"]
 
 
@@ -113,9 +123,10 @@ def test_corrected_moments_are_those_of_one_edit(bundle: Bundle) -> None:
         assert [result.report.stacked for result in results] == [2 if shared else 1] * 2
 
 
-def test_keys_that_are_hidden_may_outweigh_all_others_without_a_wrong_result(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ATTENTIONS)
+def test_keys_that_are_hidden_may_outweigh_all_others_without_a_wrong_result(tmp_path: Path, form: str) -> None:
     """Where hidden scores leave nothing of a row's weights, the edits run on their own."""
-    bundle = export_onnx(_sharp_attention(tmp_path / "model.onnx"), tmp_path / "bundle")
+    bundle = export_onnx(_attention(tmp_path / "model.onnx", form), tmp_path / "bundle")
     with EditSession(bundle, threads=1) as session:
         feeds = sample_feeds(bundle.manifest)
         run = session.base(feeds)
@@ -131,17 +142,24 @@ def test_keys_that_are_hidden_may_outweigh_all_others_without_a_wrong_result(tmp
             np.testing.assert_array_equal(result.outputs["y"], expected.outputs["y"])
 
 
-def _sharp_attention(path: Path) -> Path:
-    import onnx
+@pytest.mark.parametrize("form", ATTENTIONS)
+def test_attention_shares_a_run_in_every_form(tmp_path: Path, form: str) -> None:
+    bundle = export_onnx(_attention(tmp_path / "model.onnx", form), tmp_path / "bundle")
+    with EditSession(bundle, threads=1) as session:
+        run = session.base(sample_feeds(bundle.manifest))
+        requests = _requests(bundle, [3, 5, 4])
+        results = session.edit_many(run, requests)
+        assert [result.report.stacked for result in results] == [3] * 3
+        for request, result in zip(requests, results, strict=True):
+            expected = _alone(session, run.id, request).outputs["y"]
+            np.testing.assert_allclose(result.outputs["y"], expected, atol=5e-6 * float(np.abs(expected).max()))
+            _assert_outside_kept(bundle, run, request, result)
 
-    text = """
-    <ir_version: 10, opset_import: ["" : 18]>
-    g (float[1,64,8] x) => (float[1,64,8] y) {
-      t = Transpose <perm = [0, 2, 1]> (x)
-      scores = MatMul (x, t)
-      weights = Softmax <axis = -1> (scores)
-      y = MatMul (weights, x)
-    }
+
+def _attention(path: Path, form: str) -> Path:
+    text = f"""
+    <ir_version: 10, opset_import: ["" : 23]>
+    g (float[1,64,8] x) => (float[1,64,8] y) {{ {ATTENTIONS[form]} }}
     """
     onnx.save(onnx.parser.parse_model(text), path)
     return path
