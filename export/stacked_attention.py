@@ -107,7 +107,11 @@ class _Attention:
         graph, mask = self.graph, self.node.inputs[3] if len(self.node.inputs) > 3 else None
         if mask is not None:
             tensor = self._mask(mask)
-            scores = self._hidden(tensor, scores) if dtype_of(mask) == ir.DataType.BOOL else graph.op("Add", [scores, tensor])
+            scores = (
+                self._hidden(tensor, scores)
+                if dtype_of(mask) == ir.DataType.BOOL
+                else graph.op("Add", [scores, tensor])
+            )
         return self._hidden(self._causal(), scores) if attribute(self.node, "is_causal", 0) else scores
 
     def _hidden(self, allowed: ir.Value, scores: ir.Value) -> ir.Value:

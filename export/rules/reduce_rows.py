@@ -80,7 +80,10 @@ def _change(node: ir.Node, axes: tuple[int, ...], graph: EditGraph) -> ir.Value:
     assert source is not None and rows is not None
     shape = shape_of(source)
     layout = default_layout(shape, rows)
-    new, old = (in_float32(tensor, source, graph) for tensor in (graph.rows_in(source, layout), base_rows(source, layout, graph)))
+    new, old = (
+        in_float32(tensor, source, graph)
+        for tensor in (graph.rows_in(source, layout), base_rows(source, layout, graph))
+    )
     places = [0, *(place for place, axis in enumerate(layout) if axis in axes)]
     total = graph.op("ReduceSum", [_difference(node.op_type, new, old, graph), graph.ints(places)], {"keepdims": 0})
     if node.op_type in _MEANS:

@@ -2,8 +2,8 @@
 
 Two copies of the model in one graph. The first computes the base run from ``old.<input>``. The second computes from
 ``new.<input>`` and has ``Where(active, new, old)`` after every row-carrying value, the editable input included. With
-cached moments, GroupNorm of the second copy takes the moments of the first, and so do held statistics. Rows, layouts and gathers of the edit graph
-play no part in it.
+cached moments, GroupNorm of the second copy takes the moments of the first, and held statistics are the first's too.
+Rows, layouts and gathers of the edit graph play no part in it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SANA: diffusion transformers with linear attention to themselves, ordinary attention to text and convolutions between."""
+"""SANA: linear attention among the latents, ordinary attention to text, convolutions in the feed-forward part."""
 
 from __future__ import annotations
 

@@ -16,6 +16,20 @@ from retouch.region import Region
 from retouch.session import EditSession
 from retouch.validation.reference_models import export_reference
 
+POOLED = """
+<ir_version: 10, opset_import: ["" : 18]>
+pooled (float16[1,4,8,8] x) => (float16[1,4,8,8] y) {
+    share0 = Constant<value = float {0.015625}>()
+    share = Cast<to = 10>(share0)
+    mean = GlobalAveragePool(x)
+    gate = Sigmoid(mean)
+    a = Mul(x, gate)
+    k = Relu(a)
+    sums = Einsum<equation = "bchw,bdhw->bcd">(k, a)
+    few = Mul(sums, share)
+    y = Einsum<equation = "bchw,bcd->bdhw">(k, few)
+}
+"""
 MODELS = ["ddpm_unet_tiny", "dit_tiny", "llada_tiny"]
 HALF = float(np.finfo(np.float16).eps)
 
@@ -45,3 +59,11 @@ def test_half_precision_edits_agree_with_the_model_within_its_rounding(
         assert got.dtype == expected.dtype
         scale = float(np.abs(expected).max())
         assert float(np.abs(got.astype(np.float32) - expected).max()) < 8 * HALF * scale
+
+
+def test_sums_over_rows_are_kept_in_the_models_precision(tmp_path: Path) -> None:
+    onnx.save(onnx.parser.parse_model(POOLED), tmp_path / "model.onnx")
+    manifest = export_onnx(tmp_path / "model.onnx", tmp_path / "bundle").manifest
+    assert {row.plan for row in manifest.plan} == {"incremental", "statistic"}
+    assert {spec.dtype for spec in manifest.cacheables} == {"float16"}
+    assert max(manifest.verification.values()) < 8 * HALF

@@ -27,6 +27,8 @@ STEPS = (
     "channel_scale",
     "channel_softmax",
     "global_gate",
+    "largest",
+    "linear_attention",
     "running_sum",
     "row_softmax",
     "flip",
@@ -111,6 +113,17 @@ class Builder:
 
     def global_gate(self, x: str, size: int) -> str:
         return self.node("Mul", x, self.node("Sigmoid", self.node("GlobalAveragePool", x)))
+
+    def largest(self, x: str, size: int) -> str:
+        return self.node("Tanh", self.node("Sub", x, self.node("GlobalMaxPool", x)))
+
+    def linear_attention(self, x: str, size: int) -> str:
+        keys = self.node("Sigmoid", self.node("Reshape", x, self.ints(1, 4, size * size)))
+        queries = self.node("Transpose", keys, perm=[0, 2, 1])
+        share = self.weight(np.array(1 / (size * size), dtype=np.float32))
+        total = self.node("Mul", self.node("MatMul", keys, queries), share)
+        mixed = self.node("Transpose", self.node("MatMul", queries, total), perm=[0, 2, 1])
+        return self.node("Reshape", mixed, self.ints(1, 4, size, size))
 
     def running_sum(self, x: str, size: int) -> str:
         total = self.node("CumSum", x, self.weight(np.array(3, dtype=np.int64)))

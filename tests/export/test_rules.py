@@ -100,7 +100,11 @@ INCREMENTAL = {
 DENSIFIED = {
     "sum_along_a_row": ("[1,4,8,8]", "a = Constant<value = int64 {3}>()  y = CumSum(x, a)", "along the grid"),
     "softmax_over_positions": ("[1,4,8,8]", "y = Softmax<axis = 3>(x)", "along the grid"),
-    "mean_along_a_row": ("[1,4,8,1]", "a = Constant<value = int64[1] {3}>()  y = ReduceMean(x, a)", "a part of the grid"),
+    "mean_along_a_row": (
+        "[1,4,8,1]",
+        "a = Constant<value = int64[1] {3}>()  y = ReduceMean(x, a)",
+        "a part of the grid",
+    ),
     "unknown_operator": ("[1,4,8,8]", "y = Trilu(x)", "no rule"),
     "positions_mixed_with_channels": (
         "[1,8,4,8]",

@@ -158,8 +158,9 @@ class PlanRow:
     """What the plan does with one node of the base graph, and why.
 
     ``plan`` is ``incremental``, ``hoisted``, ``densified`` or ``constant``, or for tokens beside the rows of a joint
-    sequence ``recomputed`` or ``frozen``, or ``statistic`` for what is computed whole from sums over rows; ``flops`` counts one dense evaluation; ``bytes`` is the size of its outputs;
-    ``reason`` says why the node is not incremental.
+    sequence ``recomputed`` or ``frozen``, or ``statistic`` for what is computed whole from reductions over rows;
+    ``flops`` counts one dense evaluation; ``bytes`` is the size of its outputs; ``reason`` says why the node is not
+    incremental.
     """
 
     node: str

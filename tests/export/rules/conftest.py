@@ -74,7 +74,9 @@ class Net:
     def save(self, *outputs: str) -> Path:
         editable = helper.make_tensor_value_info(BASE_INPUT, TensorProto.FLOAT, self.shape)
         results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
-        graph = helper.make_graph(self.nodes, "net", [editable, *self.inputs], results, self.weights, value_info=self.values)
+        graph = helper.make_graph(
+            self.nodes, "net", [editable, *self.inputs], results, self.weights, value_info=self.values
+        )
         opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid("com.microsoft", 1)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
         onnx.save(onnx.shape_inference.infer_shapes(model), self.path / "model.onnx")

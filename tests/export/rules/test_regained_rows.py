@@ -51,7 +51,9 @@ def test_layers_behind_it_are_computed_on_rows(net, whole) -> None:
 def test_recurrence_over_tokens(net) -> None:
     graph = net((12, 2, 8), axes=(0,))
     weights = [graph.weight(2, 12, 8), graph.weight(2, 12, 4), graph.weight(2, 24)]
-    scanned = graph.op("GRU", graph.op("MatMul", "x", graph.weight(8, 8)), *weights, hidden_size=4, direction="bidirectional")
+    scanned = graph.op(
+        "GRU", graph.op("MatMul", "x", graph.weight(8, 8)), *weights, hidden_size=4, direction="bidirectional"
+    )
     y = graph.op("Reshape", graph.op("Transpose", scanned, perm=[0, 2, 1, 3]), graph.ints(12, 2, 8))
     assert_costs_only_itself(graph.export(graph.op("MatMul", y, graph.weight(8, 8))), "GRU")
 

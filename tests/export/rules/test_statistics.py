@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-BATCHES = pytest.mark.parametrize("batch", [1, 2])
-
 
 def conv(graph, value: str, channels: int = 4) -> str:
     return graph.op("Conv", value, graph.weight(channels, 4, 3, 3), pads=[1, 1, 1, 1])
@@ -13,7 +11,9 @@ def conv(graph, value: str, channels: int = 4) -> str:
 
 def excited(graph, value: str, pooled: str) -> str:
     """Rows scaled by what two pointwise layers make of a statistic."""
-    gate = graph.op("Conv", graph.op("Relu", graph.op("Conv", pooled, graph.weight(2, 4, 1, 1))), graph.weight(4, 2, 1, 1))
+    gate = graph.op(
+        "Conv", graph.op("Relu", graph.op("Conv", pooled, graph.weight(2, 4, 1, 1))), graph.weight(4, 2, 1, 1)
+    )
     return conv(graph, graph.op("Mul", value, graph.op("Sigmoid", gate)))
 
 
@@ -31,8 +31,7 @@ POOLS = {
 }
 
 
-@BATCHES
-@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize(("pool", "batch"), [*((pool, 1) for pool in POOLS), ("global", 2), ("squares", 2)])
 def test_sum_follows_the_active_rows(net, pool: str, batch: int) -> None:
     graph = net((batch, 4, 8, 8))
     y = conv(graph, "x")
