@@ -23,6 +23,7 @@ from retouch.export.rules import (  # noqa: F401  (imported for registration)
     resize,
     rotary_embedding,
     softmax,
+    space_depth,
     transpose,
 )
 from retouch.export.rules._rule import Rule, rule, rule_for, supported_operators

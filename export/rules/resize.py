@@ -1,4 +1,4 @@
-"""Nearest and linear resizing: every row reads one or two positions per axis."""
+"""Resizing: every row reads one position per axis, or a weighted sum of several."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from retouch.export.lattice import Fact, Rows
 from retouch.export.model_shapes import attribute, constant, shape_of
 from retouch.export.rules._neighbourhood import channels_last, gather_rows, spatial_rows, weighted_rows
 from retouch.export.rules._rule import rule
-from retouch.region import linear_axis, nearest_axis
+from retouch.region import CUBIC_COEFFICIENT, ResizeFilter, filtered_axis, linear_axis, nearest_axis
 
 if TYPE_CHECKING:
     from retouch.export.analysis import Facts
@@ -23,17 +23,15 @@ __all__ = ["Resize"]
 
 @rule("Resize", "Upsample")
 class Resize:
-    """Modes ``nearest`` and ``linear`` over the grid's axes, without anti-aliasing."""
+    """Modes ``nearest``, ``linear`` and ``cubic`` over the grid's axes, the latter two with or without antialias."""
 
     def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
         """Rows of the grid of the result's resolution."""
         rows = spatial_rows(node, facts)
         if isinstance(rows, str):
             return rows
-        if attribute(node, "mode", "nearest") not in ("nearest", "linear"):
+        if attribute(node, "mode", "nearest") not in ("nearest", "linear", "cubic"):
             return f"mode {attribute(node, 'mode')} is not supported"
-        if attribute(node, "antialias", 0) or attribute(node, "exclude_outside", 0):
-            return "antialias and exclude_outside are not supported"
         if attribute(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize":
             return "cropping while resizing is not supported"
         if attribute(node, "keep_aspect_ratio_policy", "stretch") != "stretch":
@@ -60,19 +58,32 @@ def _neighbourhood(node: ir.Node, graph: EditGraph) -> NeighbourhoodSpec:
     mode = "asymmetric" if node.op_type == "Upsample" else "half_pixel"
     mode = str(attribute(node, "coordinate_transformation_mode", mode))
     rounding = str(attribute(node, "nearest_mode", "floor" if node.op_type == "Upsample" else "round_prefer_floor"))
-    linear = attribute(node, "mode", "nearest") == "linear"
-    scales = _scales(node)
-    name = f"{before.grid.id}_{after.grid.id}_{'linear' if linear else 'nearest'}_{mode}_{rounding}"
+    kind, filtering, scales = str(attribute(node, "mode", "nearest")), _filter(node), _scales(node)
+    name = f"{before.grid.id}_{after.grid.id}_{kind}_{mode}_{rounding}"
+    if filtering is not None:
+        name += f"{'_antialias' * filtering.antialias}{'_inside' * filtering.exclude_outside}_{filtering.coefficient:g}"
     name += "".join(f"_{scale:g}" for scale in scales)
     ranges = list(zip(before.grid.dims, after.grid.dims, scales, strict=True))
     ones = (1,) * len(ranges)
-    if not linear:
+    if kind == "nearest":
         sources = tuple(tuple(map(tuple, nearest_axis(i, o, s, mode, rounding))) for i, o, s in ranges)
         return NeighbourhoodSpec(name, before.grid.id, after.grid.id, sources, None, ones)
-    pairs = [linear_axis(i, o, s, mode) for i, o, s in ranges]
+    if filtering is None:
+        pairs = [linear_axis(i, o, s, mode) for i, o, s in ranges]
+    else:
+        pairs = [filtered_axis(i, o, s, filtering, mode) for i, o, s in ranges]
     sources = tuple(tuple(map(tuple, pair[0])) for pair in pairs)
     weights = tuple(tuple(map(tuple, pair[1])) for pair in pairs)
     return NeighbourhoodSpec(name, before.grid.id, after.grid.id, sources, None, ones, weights)
+
+
+def _filter(node: ir.Node) -> ResizeFilter | None:
+    """The filter, ``None`` for a plain nearest or linear resize."""
+    mode, antialias = str(attribute(node, "mode", "nearest")), bool(attribute(node, "antialias", 0))
+    if mode == "nearest" or (mode == "linear" and not antialias):
+        return None
+    outside = bool(attribute(node, "exclude_outside", 0))
+    return ResizeFilter(mode, antialias, outside, float(attribute(node, "cubic_coeff_a", CUBIC_COEFFICIENT)))
 
 
 def _scales(node: ir.Node) -> list[float]:

@@ -23,10 +23,13 @@ __all__ = [
     "with_rows",
     # Neighbourhoods, as the exporter writes them
     "COORDINATE_MODES",
+    "CUBIC_COEFFICIENT",
     "NEAREST_MODES",
     "OUTSIDE",
     "AxisIndices",
     "AxisWeights",
+    "ResizeFilter",
+    "filtered_axis",
     "linear_axis",
     "nearest_axis",
     "transposed_axis",
@@ -34,6 +37,7 @@ __all__ = [
 ]
 
 from retouch.region._active import ActiveRows
+from retouch.region._filters import CUBIC_COEFFICIENT, ResizeFilter, filtered_axis
 from retouch.region._grid_rows import active_part, merged_output, with_rows
 from retouch.region._indices import index_inputs, stacked_index_inputs
 from retouch.region._joint import with_joint

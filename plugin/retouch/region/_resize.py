@@ -50,7 +50,7 @@ def nearest_axis(
         nearest_mode: the operator's attribute.
     """
     rounding = _choice(NEAREST_MODES, "nearest_mode", nearest_mode)
-    positions = _positions(_Axis(size_in, size_out, np.float32(scale)), coordinate_transformation_mode)
+    positions = source_positions(size_in, size_out, scale, coordinate_transformation_mode)
     nearest = np.clip(rounding(positions).astype(np.int64), 0, size_in - 1)
     return tuple((int(source),) for source in nearest)
 
@@ -69,7 +69,7 @@ def linear_axis(
         scale: the operator's scale for the axis, ``size_out / size_in`` if it was given sizes.
         coordinate_transformation_mode: the operator's attribute.
     """
-    positions = _positions(_Axis(size_in, size_out, np.float32(scale)), coordinate_transformation_mode)
+    positions = source_positions(size_in, size_out, scale, coordinate_transformation_mode)
     positions = np.clip(positions, 0, np.float32(size_in - 1))
     low = np.floor(positions)
     high = np.ceil(positions)
@@ -77,6 +77,11 @@ def linear_axis(
     upper = positions - low
     lower = np.where(low == high, np.float32(1), high - positions)
     return sources, tuple((float(first), float(second)) for first, second in zip(lower, upper, strict=True))
+
+
+def source_positions(size_in: int, size_out: int, scale: float, coordinate_transformation_mode: str) -> Floats:
+    """The position along the source axis, in single precision, that each target coordinate of a Resize stands for."""
+    return _positions(_Axis(size_in, size_out, np.float32(scale)), coordinate_transformation_mode)
 
 
 def _positions(axis: _Axis, mode: str) -> Floats:

@@ -68,12 +68,39 @@ def test_one_and_three_dimensional(net) -> None:
     graph.on_rows(graph.op("Resize", "x", "", scales, mode="nearest", nearest_mode="floor"))
 
 
-@pytest.mark.parametrize("opset", [18, 19, 22])
-def test_cubic_is_dense_and_correct(net, opset: int) -> None:
+@pytest.mark.parametrize("scales", SCALES)
+@pytest.mark.parametrize("coordinates", ["half_pixel", "asymmetric", "align_corners"])
+def test_cubic(net, coordinates: str, scales: str) -> None:
+    graph = net((2, 4, 8, 8))
+    common = {"mode": "cubic", "coordinate_transformation_mode": coordinates}
+    parts = [
+        graph.op(
+            "Resize", "x", *scaled(graph, SCALES[scales]), exclude_outside=outside, cubic_coeff_a=coefficient, **common
+        )
+        for outside, coefficient in ((0, -0.75), (1, -0.5))
+    ]
+    graph.on_rows(graph.op("Concat", *parts, axis=1))
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("scales", SCALES)
+def test_antialias(net, scales: str, mode: str) -> None:
+    graph = net()
+    parts = [
+        graph.op("Resize", "x", *scaled(graph, SCALES[scales]), mode=mode, antialias=1, exclude_outside=outside)
+        for outside in (0, 1)
+    ]
+    graph.on_rows(graph.op("Concat", *parts, axis=1))
+
+
+@pytest.mark.parametrize("opset", [19, 22])
+def test_cropping_while_resizing_is_dense_and_correct(net, opset: int) -> None:
     graph = net(opset=opset)
-    y = graph.op("Resize", graph.op("Sigmoid", "x"), *scaled(graph, (2.0, 2.0)), mode="cubic")
-    bundle = graph.export(graph.op("Sigmoid", y))
-    assert "mode cubic is not supported" in {row.reason for row in bundle.manifest.plan}
+    roi = graph.const(np.array([0, 0, 0.2, 0.2, 1, 1, 0.8, 0.8], dtype=np.float32))
+    scales = graph.const(np.array([1, 1, 2, 2], dtype=np.float32))
+    mode = {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize"}
+    bundle = graph.export(graph.op("Sigmoid", graph.op("Resize", graph.op("Sigmoid", "x"), roi, scales, **mode)))
+    assert "cropping while resizing is not supported" in {row.reason for row in bundle.manifest.plan}
 
 
 @pytest.mark.parametrize("batch", [1, 2])
