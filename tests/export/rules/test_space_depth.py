@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from tests.export.rules.conftest import Net
 
 BATCHES = pytest.mark.parametrize("batch", [1, 2])
 
@@ -62,7 +58,7 @@ def test_chain_with_channels_last(net, batch: int) -> None:
     channels=st.integers(1, 3),
     mode=st.sampled_from(["DCR", "CRD"]),
 )
-def test_any_size(tmp_path: Path, size: int, height: int, width: int, channels: int, mode: str) -> None:
-    graph = Net(tmp_path, (1, channels, size * height, size * width), (2, 3), 18)
+def test_any_size(net, size: int, height: int, width: int, channels: int, mode: str) -> None:
+    graph = net((1, channels, size * height, size * width))
     y = graph.op("Sigmoid", graph.op("SpaceToDepth", "x", blocksize=size))
     graph.on_rows(graph.op("Sigmoid", graph.op("DepthToSpace", y, blocksize=size, mode=mode)))
