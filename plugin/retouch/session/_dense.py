@@ -37,7 +37,7 @@ def run_dense(runtime: Runtime, edit: Edit, *, record: bool) -> Outcome:
         outputs=_merged(runtime, base, values, edit.region.active),
         updates=_updates(runtime, values, edit.region.active) if record else None,
         read=tuple(base.values()),
-        prepared="none",
+        prepared={},
         index_seconds=0.0,
         prepare_seconds=0.0,
         run_seconds=time.perf_counter() - start,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,15 +11,10 @@ from retouch.engines import Value
 from retouch.errors import RunError
 from retouch.session._bindings import BindingKey
 from retouch.session._mode import GroupNormMode, edit_spec, read_ids
+from retouch.session._prepared import Source, prepare
 from retouch.session._regions import ActiveRegion
-from retouch.session._report import Preparation
 from retouch.session._run import STATES
 from retouch.session._runtime import Runtime
-
-_KEPT_PREPARATIONS = 4
-"""So many sets of prepared inputs are kept per run: one per combination of conditions and GroupNorm mode."""
-
-_PREPARED = "prepared."
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +35,7 @@ class Outcome:
         outputs: the model's outputs, inactive rows those of the base run.
         updates: if asked for, per cacheable id, its active rows or the new statistic.
         read: the states that were read.
-        prepared: where prepared inputs came from.
+        prepared: where prepared inputs came from, by what they depend on.
         index_seconds: time for index inputs.
         prepare_seconds: time for prepared inputs.
         run_seconds: time for the rest.
@@ -50,19 +44,10 @@ class Outcome:
     outputs: Mapping[str, Value]
     updates: Mapping[str, Value] | None
     read: tuple[Value, ...]
-    prepared: Preparation
+    prepared: Mapping[str, Source]
     index_seconds: float
     prepare_seconds: float
     run_seconds: float
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """Prepared inputs, the part of the run they are kept under, and where they came from."""
-
-    part: str
-    values: Mapping[str, Value]
-    source: Preparation
 
 
 def run_edit(runtime: Runtime, edit: Edit, *, record: bool) -> Outcome:
@@ -74,9 +59,9 @@ def run_edit(runtime: Runtime, edit: Edit, *, record: bool) -> Outcome:
     start = time.perf_counter()
     indices = runtime.regions.inputs(edit.region, key, spec)
     indexed = time.perf_counter()
-    prepared = prepare(runtime, edit, key, spec, states)
+    prepared = prepare(runtime, edit.run, edit.feeds, spec, states)
     ready = time.perf_counter()
-    place = BindingKey(edit.run, edit.region.active.fingerprint, key, record, prepared.part)
+    place = BindingKey(edit.run, edit.region.active.fingerprint, key, record, prepared.key)
     program = runtime.programs.edit(spec, record=record)
     with runtime.bindings.lend(place, lambda: program.bind({**cached, **prepared.values, **indices})) as binding:
         values = binding.run(edit.feeds)
@@ -84,34 +69,11 @@ def run_edit(runtime: Runtime, edit: Edit, *, record: bool) -> Outcome:
         outputs={output.tensor.name: values[output.tensor.name] for output in runtime.manifest.outputs},
         updates={item: values[f"update.{item}"] for item in spec.updates} if record else None,
         read=tuple(cached.values()),
-        prepared=prepared.source,
+        prepared=prepared.sources,
         index_seconds=indexed - start,
         prepare_seconds=ready - indexed,
         run_seconds=time.perf_counter() - ready,
     )
-
-
-def prepare(runtime: Runtime, edit: Edit, key: str, spec: EditGraphSpec, states: Mapping[str, Value]) -> Prepared:
-    """The prepared inputs for the edit's conditions: those kept with the run, or computed and kept now."""
-    if spec.prep_file is None:
-        return Prepared("", {}, "none")
-    program = runtime.programs.prep(spec.prep_file)
-    conditions = {name: edit.feeds[name] for name in program.inputs if name in edit.feeds}
-    part = f"{_PREPARED}{key}.{_digest(conditions)}"
-    kept = runtime.store.find(edit.run, runtime.bundle.fingerprint, part)
-    if kept is not None:
-        return Prepared(part, kept, "reused")
-    values = program.run({**conditions, **named("cached.", spec.prep_cached, states)})
-    _keep(runtime, edit.run, part, values)
-    return Prepared(part, values, "computed")
-
-
-def _keep(runtime: Runtime, run: str, part: str, values: Mapping[str, Value]) -> None:
-    store, bundle = runtime.store, runtime.bundle.fingerprint
-    store.add(run, bundle, part, values)
-    older = [name for name in store.parts(run, bundle) if name.startswith(_PREPARED)]
-    for name in older[:-_KEPT_PREPARATIONS]:
-        store.drop_part(run, name)
 
 
 def check_kept(edit: Edit, spec: EditGraphSpec, states: Mapping[str, Value]) -> None:
@@ -126,8 +88,3 @@ def check_kept(edit: Edit, spec: EditGraphSpec, states: Mapping[str, Value]) -> 
 
 def named(prefix: str, ids: Iterable[str], states: Mapping[str, Value]) -> dict[str, Value]:
     return {f"{prefix}{item}": states[item] for item in ids}
-
-
-def _digest(values: Mapping[str, Value]) -> str:
-    digests = "".join(f"{name}={values[name].digest};" for name in sorted(values))
-    return hashlib.blake2b(digests.encode(), digest_size=16).hexdigest()

@@ -12,7 +12,7 @@ from retouch.session._dense import dense_reason, run_dense
 from retouch.session._edit import Edit, Outcome, run_edit
 from retouch.session._finite import check_finite
 from retouch.session._ignored import ignored_positions
-from retouch.session._report import Report, Seconds
+from retouch.session._report import Report, Seconds, summary
 from retouch.session._result import Result
 from retouch.session._run import Run, arrays
 from retouch.session._runtime import Runtime
@@ -88,7 +88,8 @@ def _report(runtime: Runtime, edit: Edit, outcome: Outcome, *, dense: bool, reas
         policy=edit.region.region.policy,
         states_used=len(outcome.read),
         states_bytes=sum(value.nbytes for value in outcome.read),
-        prepared=outcome.prepared,
+        prepared=summary(outcome.prepared),
+        prepared_by=outcome.prepared,
         seconds=seconds,
         engine=runtime.engine.name,
         threads=runtime.engine.threads,

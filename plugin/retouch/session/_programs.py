@@ -8,8 +8,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from retouch.bundle import Bundle, EditGraphSpec
 from retouch.engines import Engine, Program
+from retouch.session._lru import Lru
+from retouch.session._prepared_groups import PreparedGroup, prepared_groups
 
-_Key = tuple[str, tuple[str, ...] | None]
+_Key = tuple[str, tuple[str, ...]]
+
+_PREP_GRAPHS = 8
+"""More than a bundle has: one for every edit graph."""
 
 
 class Programs:
@@ -25,6 +30,7 @@ class Programs:
         self._own = tuple(output.tensor.name for output in bundle.manifest.outputs)
         self._lock = threading.Lock()
         self._open: dict[_Key, Future[Program]] = {}
+        self._groups: Lru[str, tuple[PreparedGroup, ...]] = Lru(_PREP_GRAPHS)
 
     def base(self, cacheables: Sequence[str] = ()) -> Program:
         """The full model, which also gives the cacheables with those ids."""
@@ -35,9 +41,13 @@ class Programs:
         """An edit graph, a stacked one too; with ``record`` it also gives the updates of the cacheables."""
         return self._get(spec.file, (*self._own, *(f"update.{item}" for item in spec.updates if record)))
 
-    def prep(self, file: str) -> Program:
-        """The graph that prepares inputs of an edit graph."""
-        return self._get(file, None)
+    def prep(self, file: str, outputs: tuple[str, ...]) -> Program:
+        """Some outputs of the graph that prepares inputs of an edit graph."""
+        return self._get(file, outputs)
+
+    def prepared_groups(self, file: str) -> tuple[PreparedGroup, ...]:
+        """The outputs of such a graph, grouped by what they depend on."""
+        return self._groups.get(file, lambda: prepared_groups(self._bundle.path / file))
 
     def load(self, programs: Sequence[Callable[[], Program]]) -> None:
         """Open programs side by side, which engines do outside of Python's lock.
@@ -49,7 +59,7 @@ class Programs:
             for opened in [pool.submit(program) for program in programs]:
                 opened.result()
 
-    def _get(self, file: str, outputs: tuple[str, ...] | None) -> Program:
+    def _get(self, file: str, outputs: tuple[str, ...]) -> Program:
         key = (file, outputs)
         with self._lock:
             known = self._open.get(key)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from retouch.region import POLICIES, RegionPolicy
 from retouch.session._mode import GroupNormMode
+from retouch.session._prepared import Source
 
 EditPath = Literal["edit", "dense"]
-Preparation = Literal["none", "reused", "computed"]
+Preparation = Literal["none", "reused", "computed", "partly"]
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,15 @@ class Report:
         policy: the region's policy.
         states_used: number of kept states that were read.
         states_bytes: their size.
-        prepared: whether prepared inputs were computed or reused; ``none`` if there are none.
+        prepared: whether prepared inputs were computed or reused, or partly so; ``none`` if there are none.
         seconds: wall time.
         engine: the engine's name.
         threads: threads per run.
         ignored: number of positions at which the editable feed changed outside the active rows; there the edit keeps
             what the base run has.
         stacked: number of edits that were computed in the same run; its time is ``seconds`` of each of them.
+        prepared_by: the same for every group of prepared inputs, named after what it depends on: conditions, and
+            ``states`` for those of the base run. A group is reused only for conditions with the same contents.
     """
 
     path: EditPath
@@ -68,6 +71,7 @@ class Report:
     threads: int
     ignored: int = 0
     stacked: int = 1
+    prepared_by: Mapping[str, Source] = field(default_factory=dict)
 
     def __str__(self) -> str:
         rows = ", ".join(f"{grid}: {count}" for grid, count in self.active_rows.items())
@@ -78,7 +82,7 @@ class Report:
             "FLOPs": f"{self.flop_ratio:.1%} of a full run",
             "GroupNorm": self.group_norm,
             "states": f"{self.states_used}, {self.states_bytes / 2**20:.1f} MiB",
-            "prepared": self.prepared,
+            "prepared": _prepared(self),
             "time": f"{1e3 * self.seconds.total:.1f} ms (index {1e3 * self.seconds.index:.1f}, "
             f"prepare {1e3 * self.seconds.prepare:.1f}, run {1e3 * self.seconds.run:.1f})",
             "engine": f"{self.engine}, {self.threads} thread{'s' if self.threads > 1 else ''}",
@@ -92,3 +96,16 @@ def policy_name(policy: RegionPolicy) -> str:
     """The name of a policy, or what it does."""
     named = next((name for name, other in POLICIES.items() if other == policy), None)
     return named or f"dilation {policy.dilation}, grid {policy.grid_dilation}, dense up to {policy.dense_rows} rows"
+
+
+def summary(sources: Mapping[str, Source]) -> Preparation:
+    """Where prepared inputs came from, in a word."""
+    found = set(sources.values())
+    if len(found) > 1:
+        return "partly"
+    return found.pop() if found else "none"
+
+
+def _prepared(report: Report) -> str:
+    parts = ", ".join(f"{name}: {source}" for name, source in report.prepared_by.items())
+    return f"{report.prepared} ({parts})" if report.prepared == "partly" else report.prepared

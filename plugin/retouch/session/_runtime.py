@@ -8,6 +8,7 @@ from retouch.bundle import Bundle, Manifest
 from retouch.engines import Engine
 from retouch.session._bindings import Bindings
 from retouch.session._mode import GroupNormMode, kept_ids
+from retouch.session._prepared import PreparedCache
 from retouch.session._programs import Programs
 from retouch.session._regions import Regions
 from retouch.states import StateStore
@@ -23,6 +24,7 @@ class Runtime:
     programs: Programs
     regions: Regions
     bindings: Bindings
+    prepared: PreparedCache
     kept: tuple[str, ...]
 
     @classmethod
@@ -35,6 +37,7 @@ class Runtime:
             programs=Programs(engine, bundle),
             regions=Regions(engine, bundle.manifest),
             bindings=Bindings(store.holds),
+            prepared=PreparedCache(),
             kept=kept_ids(bundle.manifest, mode),
         )
 

@@ -91,7 +91,8 @@ class EditSession:
         if base:
             wanted.append(partial(programs.base, runtime.kept))
         if spec.prep_file is not None:
-            wanted.append(partial(programs.prep, spec.prep_file))
+            groups = programs.prepared_groups(spec.prep_file)
+            wanted += [partial(programs.prep, spec.prep_file, group.outputs) for group in groups]
         programs.load(wanted)
         return self
 

@@ -15,8 +15,9 @@ from retouch.engines import Value
 from retouch.errors import NonFiniteError
 from retouch.region import active_part, with_rows
 from retouch.session._bindings import BindingKey
-from retouch.session._edit import Edit, Outcome, check_kept, named, prepare
+from retouch.session._edit import Edit, Outcome, check_kept, named
 from retouch.session._execute import execute, finish
+from retouch.session._prepared import prepare
 from retouch.session._result import Result
 from retouch.session._run import OUTPUTS, STATES
 from retouch.session._runtime import Runtime
@@ -96,10 +97,10 @@ def _run_stack(runtime: Runtime, edits: Sequence[Edit], spec: EditGraphSpec) -> 
     start = time.perf_counter()
     indices = runtime.regions.stacked_inputs([edit.region for edit in edits], spec)
     indexed = time.perf_counter()
-    prepared = prepare(runtime, first, _KEY, spec, states)
+    prepared = prepare(runtime, first.run, first.feeds, spec, states)
     ready = time.perf_counter()
     rows = ".".join(edit.region.active.fingerprint for edit in edits)
-    place = BindingKey(first.run, rows, _KEY, False, prepared.part)
+    place = BindingKey(first.run, rows, _KEY, False, prepared.key)
     program = runtime.programs.edit(spec, record=False)
     with runtime.bindings.lend(place, lambda: program.bind({**cached, **prepared.values, **indices})) as binding:
         values = binding.run({**first.feeds, **_stacked_feed(runtime, edits)})
@@ -107,7 +108,7 @@ def _run_stack(runtime: Runtime, edits: Sequence[Edit], spec: EditGraphSpec) -> 
     seconds = time.perf_counter() - ready
     for outputs in merged:
         read, times = tuple(cached.values()), (indexed - start, ready - indexed, seconds)
-        yield Outcome(outputs, None, read, prepared.source, *times)
+        yield Outcome(outputs, None, read, prepared.sources, *times)
 
 
 def _stacked_feed(runtime: Runtime, edits: Sequence[Edit]) -> dict[str, Value]:

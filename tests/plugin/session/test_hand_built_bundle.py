@@ -147,16 +147,19 @@ def test_results_own_their_memory(hand_built: Any) -> None:
 
 
 def test_prepared_inputs_follow_run_and_conditions(hand_built: Any) -> None:
+    """Of the two, one depends on the condition alone and serves all runs, the other is the run's own."""
     with EditSession(hand_built.bundle, threads=1) as session:
         run, other = session.base(hand_built.feeds(0)), session.base(hand_built.feeds(5))
 
-        def prepared(run: Any, sigma: float) -> str:
-            return session.edit(run, {"sigma": np.array([sigma], np.float32)}, region=PATCH).report.prepared
+        def prepared(run: Any, sigma: float) -> tuple[str, ...]:
+            report = session.edit(run, {"sigma": np.array([sigma], np.float32)}, region=PATCH).report
+            return report.prepared, report.prepared_by["sigma"], report.prepared_by["states"]
 
-        assert [prepared(run, 0.5), prepared(run, 0.5), prepared(run, 0.6)] == ["computed", "reused", "computed"]
-        assert [prepared(other, 0.5), prepared(run, 0.6)] == ["computed", "reused"]
-        assert [prepared(run, 0.7 + i / 10) for i in range(3)] == ["computed"] * 3
-        assert prepared(run, 0.5) == "computed", "only the last few are kept"
+        assert prepared(run, 0.5) == ("computed", "computed", "computed")
+        assert prepared(run, 0.5) == ("reused", "reused", "reused")
+        assert prepared(run, 0.6) == ("partly", "computed", "reused")
+        assert prepared(other, 0.5) == ("partly", "reused", "computed")
+        assert prepared(other, 0.6) == ("reused", "reused", "reused")
 
 
 def test_threads_edit_one_session(hand_built: Any) -> None:

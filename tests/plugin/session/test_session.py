@@ -85,7 +85,7 @@ def test_prepared_values_follow_the_conditions(session: EditSession, bundle: Bun
     run = session.base(feeds(0, bundle))
     other = {"t": np.full_like(feeds(0, bundle)["t"], 20)}
     reports = [session.edit(run, change, region=BOX).report.prepared for change in ({}, {}, other, other)]
-    assert reports == ["computed", "reused", "computed", "reused"]
+    assert reports == ["computed", "reused", "partly", "reused"]  # the moments do not depend on t
     (a,), (b,) = (session.edit(run, change, region=BOX).outputs.values() for change in ({}, other))
     assert np.abs(a - b).max() > 1e-3
 
