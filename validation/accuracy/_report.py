@@ -24,7 +24,7 @@ LARGEST_OUTPUTS = 256 * 2**20
 
 
 def _is_report(names: AbstractSet[str]) -> bool:
-    return REPORT in names
+    return {REPORT, "report.html", "figures.json"} <= names
 
 
 _KIND = Kind("a validation report", _is_report, ResultFileError)

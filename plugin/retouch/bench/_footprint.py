@@ -14,6 +14,7 @@ import numpy as np
 from retouch.bench._original import model_bytes
 from retouch.bench._probe import Probe, Request
 from retouch.bundle import Bundle
+from retouch.engines.ort import OrtEngine
 from retouch.errors import RetouchError
 
 
@@ -62,8 +63,10 @@ def measure_footprint(
 
     Raises:
         ModelError: the original is not readable.
+        EngineMissingError: onnxruntime is not installed.
         RetouchError: a process failed.
     """
+    OrtEngine().value(np.zeros(1, np.float32))  # or every process would fail for want of the engine
     opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
     model = None if original is None else str(Path(original).resolve())
     request = Request(kind="", bundle=str(opened.path.resolve()), model=model, threads=threads)

@@ -47,8 +47,3 @@ app = typer.Typer(
 )
 for _command in (export, run, edit, bench, validate, inspect, doctor):
     app.command()(_command)
-
-
-def main() -> None:
-    """Runs the command line."""
-    app()

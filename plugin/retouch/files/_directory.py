@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,9 @@ from types import TracebackType
 from typing import Self
 
 from retouch.errors import RetouchError
+from retouch.files._claim import Claim, remove_abandoned
+
+_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -24,11 +26,13 @@ class Kind:
         name: what to call it in messages, with its article.
         recognise: whether a directory with entries of these names is one, and holds nothing that would be missed.
         error: the error to raise.
+        foreign: the files in a recognised directory that are not its own, by their paths in it.
     """
 
     name: str
     recognise: Callable[[AbstractSet[str]], bool]
     error: type[RetouchError]
+    foreign: Callable[[Path], Sequence[str]] = lambda _: ()
 
     @property
     def noun(self) -> str:
@@ -46,25 +50,25 @@ class StagedDirectory:
     def __init__(self, target: str | os.PathLike[str], kind: Kind) -> None:
         self.target = Path(target).resolve()  # a link keeps pointing at its place, and the sibling lies on that disk
         self._kind = kind
-        self._staging: Path | None = None
+        self._claim: Claim | None = None
         self._new_parents: list[Path] = []
 
     @property
     def path(self) -> Path:
         """The directory to fill."""
-        if self._staging is None:
+        if self._claim is None:
             raise self._kind.error(f"The {self._kind.noun} writer is not open. Use it in a with statement.")
-        return self._staging
+        return self._claim.path
 
     def __enter__(self) -> Self:
         self._check_replaceable()
         parent = self.target.parent
         self._new_parents = [folder for folder in (parent, *parent.parents) if not folder.exists()]
-        self._staging = parent / f".retouch-{secrets.token_hex(4)}.partial"
         try:
-            self._staging.mkdir(parents=True)
+            remove_abandoned(parent)
+            self._claim = Claim(parent)
         except OSError as error:
-            self._discard()
+            self._remove_parents()
             raise self._kind.error(
                 f"The {self._kind.noun} cannot be written to {self.target}: {error}. Choose another path."
             ) from error
@@ -78,12 +82,12 @@ class StagedDirectory:
         """
         self._check_replaceable()
         _move_into_place(self.path, self.target)
-        self._staging = None
+        self._release()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._staging is not None:
+        if self._claim is not None:
             self._discard()
         if isinstance(error, OSError):
             raise self._kind.error(
@@ -92,7 +96,15 @@ class StagedDirectory:
 
     def _discard(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
-        self._staging = None
+        self._release()
+        self._remove_parents()
+
+    def _release(self) -> None:
+        claim, self._claim = self._claim, None
+        if claim is not None:
+            claim.release()
+
+    def _remove_parents(self) -> None:
         for folder in self._new_parents:
             with contextlib.suppress(OSError):  # somebody else uses it by now
                 folder.rmdir()
@@ -107,6 +119,13 @@ class StagedDirectory:
             raise self._kind.error(
                 f"{path} exists and is not {self._kind.name}; it is not replaced. Choose another path, or remove it "
                 "first."
+            )
+        others = sorted(self._kind.foreign(path)) if names else []
+        if others:
+            shown = ", ".join(others[:_SHOWN]) + (", ..." if len(others) > _SHOWN else "")
+            raise self._kind.error(
+                f"{path} holds {shown} beside {self._kind.name}; it is not replaced. Move what is yours elsewhere, or "
+                "choose another path."
             )
 
 

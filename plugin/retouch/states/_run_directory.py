@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -29,7 +30,18 @@ def _is_run(names: AbstractSet[str]) -> bool:
     return {RUN_FILE, *_PACKED.values()} <= names
 
 
-_RUN = Kind("a run directory", _is_run, RunFileError)
+def _foreign(directory: Path) -> list[str]:
+    """What lies in a run directory and is not the run's: neither its files nor previews of its outputs."""
+    outputs = [Path(file).stem for file in read_record(directory).outputs.values()]
+    previews = "|".join(map(re.escape, outputs))
+    own = re.compile(
+        f"{re.escape(RUN_FILE)}|{'|'.join(_PACKED.values())}|{_OUTPUTS}/({previews})(\\.npy|(\\.\\d+)?\\.png)"
+    )
+    present = (path.relative_to(directory).as_posix() for path in directory.rglob("*") if not path.is_dir())
+    return [name for name in present if not own.fullmatch(name)]
+
+
+_RUN = Kind("a run directory", _is_run, RunFileError, _foreign)
 
 
 @dataclass(frozen=True)

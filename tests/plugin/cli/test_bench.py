@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,14 @@ def test_footprint(call: Any, image_bundle: Path, image_model: Path) -> None:
         assert probe["peak_bytes"] >= probe["rest_bytes"] >= probe["imports_bytes"] > 2**20
         assert probe["first_ms"] > probe["open_ms"] > 0
     assert "peak memory" in called.stderr
+
+
+def test_footprint_without_an_engine(call: Any, image_bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    called = call("bench", image_bundle, "--memory")
+    assert called.code == 1
+    assert "error: EngineMissingError: Expected the package onnxruntime" in called.error
+    assert "Traceback" not in called.stderr
 
 
 @pytest.mark.parametrize(

@@ -134,4 +134,4 @@ def test_preloaded_graphs_are_those_that_runs_use(hand_built: Any, monkeypatch: 
     opened.clear()
     with session(hand_built.bundle) as live:
         live.preload(base=False)
-        assert sorted(opened) == ["edit_corrected.onnx", "prep.onnx"]
+        assert sorted(opened) == ["edit_corrected.onnx", "prep.onnx", "prep.onnx"]

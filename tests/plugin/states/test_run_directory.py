@@ -196,3 +196,21 @@ def test_other_directories_are_not_replaced(run: Path, tmp_path: Path) -> None:
     assert read_record(run).run_id == "run-2"
     shutil.copytree(run, tmp_path / "copy")
     assert read(tmp_path / "copy").keys() == parts().keys()
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "outputs/mine.png", "deeper/y.npy"])
+def test_a_run_with_other_files_in_it_is_not_replaced(run: Path, name: str) -> None:
+    (run / name).parent.mkdir(exist_ok=True)
+    (run / name).write_text("mine")
+    with pytest.raises(RunFileError, match=rf"holds {name} beside a run directory; it is not replaced"):
+        write_run(run, RunRecord("run-2", "b", "", ""), parts())
+    assert (run / name).read_text() == "mine"
+    assert read_record(run).run_id != "run-2"
+
+
+def test_previews_of_outputs_are_the_run_s_own(run: Path) -> None:
+    stem = Path(next(iter(read_record(run).outputs.values()))).stem
+    for name in (f"{stem}.png", f"{stem}.1.png"):
+        (run / "outputs" / name).touch()
+    write_run(run, RunRecord("run-2", "b", "", ""), parts())
+    assert read_record(run).run_id == "run-2"
