@@ -40,6 +40,8 @@ class Bundle:
         """
         if check not in typing.get_args(Check):
             raise BundleError(f"check has to be one of {', '.join(typing.get_args(Check))}, but got {check!r}.")
+        if not isinstance(path, str | os.PathLike):
+            raise BundleError(f"Expected the directory of a bundle, got {path!r}. Make one with `retouch export`.")
         path = Path(path)
         manifest = _read_manifest(path)
         if check != "none":

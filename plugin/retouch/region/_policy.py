@@ -54,7 +54,7 @@ def resolve_policy(policy: str | RegionPolicy, ndim: int) -> RegionPolicy:
     """
     if isinstance(policy, RegionPolicy):
         return policy
-    if policy not in POLICIES:
+    if not isinstance(policy, str) or policy not in POLICIES:
         raise RegionError(
             f"Expected a region policy among {', '.join(map(repr, POLICIES))} or a RegionPolicy, got {policy!r}."
         )

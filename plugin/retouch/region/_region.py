@@ -34,11 +34,12 @@ class Region:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mask", checked_mask(self.mask))
+        object.__setattr__(self, "policy", resolve_policy(self.policy, self.mask.ndim))
 
     @classmethod
     def from_mask(cls, mask: ArrayLike, policy: str | RegionPolicy = DEFAULT_POLICY) -> Region:
         """The region where a boolean array of the editable grid's dims is true."""
-        array = np.asarray(mask)
+        array = checked_mask(mask)
         return cls(array, resolve_policy(policy, array.ndim))
 
     @classmethod

@@ -5,21 +5,26 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from retouch.errors import RegionError
 
+Item = TypeVar("Item")
+
 
 def checked_mask(mask: ArrayLike) -> NDArray[np.bool_]:
     """A read-only copy of a mask that selects at least one position."""
-    array = np.array(mask)
+    array = _array(mask, "mask of truth values, all rows of one length")
     if array.dtype != np.bool_:
-        raise RegionError(
-            f"Expected a mask of dtype bool, got {array.dtype}; threshold it first, "
-            f"for example `mask > {_threshold(array.dtype)}`."
+        advice = (
+            f"threshold it first, for example `mask > {_threshold(array.dtype)}`."
+            if array.dtype.kind in "iuf"
+            else "give a boolean array of the editable grid's dims."
         )
+        raise RegionError(f"Expected a mask of dtype bool, got {array.dtype}; {advice}")
     if array.ndim == 0:
         raise RegionError("Expected a mask with one axis per axis of the editable grid, got a single value.")
     if not array.any():
@@ -35,8 +40,8 @@ def mask_from_boxes(boxes: Iterable[Sequence[int]], shape: Sequence[int]) -> NDA
     """The union of boxes ``(first..., stop...)``, all firsts before all stops, as in ``(y0, x0, y1, x1)``."""
     dims = checked_shape(shape)
     mask = np.zeros(dims, np.bool_)
-    for box in boxes:
-        corners = [_integer(value, f"box {box!r}") for value in box]
+    for box in _items(boxes, "list of boxes, like [(y0, x0, y1, x1)]"):
+        corners = [_integer(value, f"box {box!r}") for value in _items(box, "box in a list, like [(y0, x0, y1, x1)]")]
         if len(corners) != 2 * len(dims):
             raise RegionError(
                 f"Expected {2 * len(dims)} numbers per box on a grid of shape {dims} (the first corner, then the "
@@ -53,8 +58,8 @@ def mask_from_spans(spans: Iterable[Sequence[int]], length: int) -> NDArray[np.b
     """The union of spans ``(start, stop)`` of a one-dimensional grid; ``stop`` is not part of a span."""
     dims = checked_shape((length,))
     mask = np.zeros(dims, np.bool_)
-    for span in spans:
-        ends = [_integer(value, f"span {span!r}") for value in span]
+    for span in _items(spans, "list of spans, like [(start, stop)]"):
+        ends = [_integer(value, f"span {span!r}") for value in _items(span, "span in a list, like [(start, stop)]")]
         if len(ends) != 2:
             raise RegionError(f"Expected a span (start, stop), got {span!r}.")
         _check_range(ends[0], ends[1], dims[0], f"span {span!r} on a grid of length {dims[0]}")
@@ -65,7 +70,7 @@ def mask_from_spans(spans: Iterable[Sequence[int]], length: int) -> NDArray[np.b
 def mask_from_rows(rows: ArrayLike, shape: Sequence[int]) -> NDArray[np.bool_]:
     """The positions with those row numbers (row-major)."""
     dims = checked_shape(shape)
-    numbers = np.asarray(rows)
+    numbers = _array(rows, "list of row numbers")
     if numbers.size == 0:
         return np.zeros(dims, np.bool_)
     if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
@@ -81,7 +86,8 @@ def mask_from_rows(rows: ArrayLike, shape: Sequence[int]) -> NDArray[np.bool_]:
 
 def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
     """A grid's shape as a tuple of positive integers."""
-    dims = tuple(_integer(size, f"shape {shape!r}") for size in shape)
+    sizes = _items(shape, "grid shape as a tuple, like (64, 64)")
+    dims = tuple(_integer(size, f"shape {shape!r}") for size in sizes)
     if not dims or min(dims) < 1:
         raise RegionError(f"Expected a grid shape of positive sizes, got {dims}.")
     return dims
@@ -114,6 +120,19 @@ def _integer(value: object, what: str) -> int:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError as error:
         raise RegionError(f"Expected integers in the {what}, got {value!r}.") from error
+
+
+def _items(value: Iterable[Item], what: str) -> Iterable[Item]:
+    if not isinstance(value, Iterable):
+        raise RegionError(f"Expected a {what}, got {value!r}.")
+    return value
+
+
+def _array(value: ArrayLike, what: str) -> NDArray[Any]:
+    try:
+        return np.array(value)
+    except (RuntimeError, TypeError, ValueError) as error:  # rows of different lengths
+        raise RegionError(f"Expected a {what}, got: {error}. Give a numpy array.") from error
 
 
 def _threshold(dtype: np.dtype[np.generic]) -> str:

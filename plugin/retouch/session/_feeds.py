@@ -26,6 +26,11 @@ def checked_feeds(
     Raises:
         FeedError: an input is missing, a name is not an input's, or a shape or dtype does not fit.
     """
+    if not isinstance(feeds, Mapping):
+        raise FeedError(
+            f"Expected the feeds as a dictionary of arrays by input name, got {type(feeds).__name__}. "
+            f"Write {{{inputs[0].name!r}: array}}."
+        )
     _check_names([spec.name for spec in inputs], feeds, partial)
     return {spec.name: _checked_feed(spec, feeds[spec.name]) for spec in inputs if spec.name in feeds}
 

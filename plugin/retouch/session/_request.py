@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from retouch.errors import RetouchError
 from retouch.region import Region, RegionPolicy
 
 
@@ -24,3 +25,17 @@ class EditRequest:
     region: Region | NDArray[np.bool_]
     feeds: Mapping[str, ArrayLike] = field(default_factory=dict)
     policy: str | RegionPolicy | None = None
+
+
+def checked_requests(edits: Iterable[EditRequest]) -> list[EditRequest]:
+    """The edits as a list.
+
+    Raises:
+        RetouchError: they are something else than edits.
+    """
+    found = list(edits) if isinstance(edits, Iterable) else [edits]
+    wrong = [item for item in found if not isinstance(item, EditRequest)]
+    if wrong or not isinstance(edits, Iterable):
+        got = type((wrong or found)[0]).__name__
+        raise RetouchError(f"Expected a list of EditRequest, got {got}. Write [EditRequest(region, feeds), ...].")
+    return found

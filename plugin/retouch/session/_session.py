@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from retouch.bundle import Bundle
 from retouch.engines import Program
 from retouch.engines.ort import OrtEngine, Provider
-from retouch.errors import RunError
+from retouch.errors import RetouchError, RunError
 from retouch.region import Region, RegionPolicy
 from retouch.session._edit import Edit
 from retouch.session._execute import execute
@@ -27,7 +27,7 @@ from retouch.session._frozen import check_conditions
 from retouch.session._load_run import load_run
 from retouch.session._mode import GroupNormMode, checked_mode, edit_spec
 from retouch.session._regions import as_region
-from retouch.session._request import EditRequest
+from retouch.session._request import EditRequest, checked_requests
 from retouch.session._result import Result
 from retouch.session._run import FEEDS, Run, keep_run, states_of
 from retouch.session._runtime import Runtime
@@ -179,7 +179,9 @@ class EditSession:
         start = time.perf_counter()
         runtime = self._opened()
         mode = self._group_norm if group_norm is None else checked_mode(group_norm)
-        edit = self._resolved(runtime, self._id_of(run, runtime), EditRequest(region, feeds or {}, policy), mode)
+        edit = self._resolved(
+            runtime, self._id_of(run, runtime), EditRequest(region, {} if feeds is None else feeds, policy), mode
+        )
         return execute(runtime, edit, start, fallback=fallback, record=record)
 
     def edit_many(
@@ -211,7 +213,7 @@ class EditSession:
         runtime = self._opened()
         mode = self._group_norm if group_norm is None else checked_mode(group_norm)
         run_id = self._id_of(run, runtime)
-        resolved = [self._resolved(runtime, run_id, request, mode) for request in edits]
+        resolved = [self._resolved(runtime, run_id, request, mode) for request in checked_requests(edits)]
         return execute_many(runtime, resolved, start, fallback=fallback)
 
     def runs(self) -> tuple[str, ...]:
@@ -241,6 +243,8 @@ class EditSession:
         bundle = self._bundle if isinstance(self._bundle, Bundle) else Bundle.open(self._bundle)
         engine = OrtEngine(self._providers, self._threads)
         store = StateStore() if self._store is None else self._store
+        if not isinstance(store, StateStore):
+            raise RetouchError(f"Expected store to be a StateStore, got {type(store).__name__}. None makes one.")
         return Runtime.start(bundle, engine, store, self._group_norm)
 
     @staticmethod
@@ -257,6 +261,9 @@ class EditSession:
     def _id_of(run: Run | str, runtime: Runtime) -> str:
         if isinstance(run, str):
             return run
+        if not isinstance(run, Run):
+            advice = "Commit it first: result.commit()." if isinstance(run, Result) else "Pass what base(...) returned."
+            raise RunError(f"Expected a Run or the id of one, got {type(run).__name__}. {advice}")
         if run.bundle_fingerprint != runtime.bundle.fingerprint:
             raise RunError(
                 f"Expected a run of bundle {runtime.bundle.fingerprint[:12]}, got run {run.id!r} of bundle "

@@ -55,6 +55,12 @@ class OrtEngine:
         """
         if isinstance(providers, str):
             raise RetouchError(f"Expected a list of execution providers, got {providers!r}. Write [{providers!r}].")
+        given = () if providers is None else providers
+        if not isinstance(given, Sequence) or not all(isinstance(item, str | tuple) and item for item in given):
+            raise RetouchError(
+                f"Expected a list of execution providers, names or pairs of name and options, got {providers!r}. "
+                f"Write [{DEFAULT_PROVIDER!r}]."
+            )
         whole = isinstance(threads, int) and not isinstance(threads, bool)
         if threads is not None and not (whole and 1 <= threads <= _MOST_THREADS):
             raise RetouchError(
