@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 import numpy as np
@@ -18,6 +19,7 @@ from onnxscript.rewriter.rules.common import (
 from retouch.errors import ModelError
 from retouch.export.decompose import decompose
 from retouch.export.group_normalization import split_group_normalization
+from retouch.export.misfit import check_memory, sized, skip_advice
 from retouch.export.model_shapes import constant
 
 __all__ = ["clean_up"]
@@ -39,7 +41,8 @@ def clean_up(model: ir.Model, fix: Mapping[str, int]) -> list[str]:
         or control flow.
 
     Raises:
-        ModelError: a dim other than the leading one stays open, or the graph has control flow.
+        ModelError: a dim other than the leading one stays open, sizes do not meet, or the graph has control flow.
+        ExportError: the sizes need more memory than there is.
     """
     done = [] if not model.functions else [f"inlined {len(model.functions)} local functions"]
     passes.InlinePass()(model)
@@ -55,11 +58,12 @@ def clean_up(model: ir.Model, fix: Mapping[str, int]) -> list[str]:
     passes.ClearMetadataAndDocStringPass()(model)
     passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
     passes.RemoveUnusedNodesPass()(model)
-    passes.ShapeInferencePass(data_prop=True)(model)
+    _infer_shapes(model)
     done.append(f"folded {before} nodes to {model.graph.num_nodes()}")
     _refuse_control_flow(model.graph)
     passes.NameFixPass()(model)
-    _check_shapes(model.graph)
+    _check_shapes(model.graph, fix)
+    check_memory(sized(model.graph), fix)
     return done
 
 
@@ -139,7 +143,17 @@ def _refuse_control_flow(graph: ir.Graph) -> None:
             )
 
 
-def _check_shapes(graph: ir.Graph) -> None:
+def _infer_shapes(model: ir.Model) -> None:
+    logger = logging.getLogger("onnx_ir")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)  # what does not fit is explained below
+    try:
+        passes.ShapeInferencePass(data_prop=True)(model)
+    finally:
+        logger.setLevel(level)
+
+
+def _check_shapes(graph: ir.Graph, fix: Mapping[str, int]) -> None:
     for node in graph:
         for value in node.outputs:
             if _is_static(value) and value.dtype is not None:
@@ -150,6 +164,9 @@ def _check_shapes(graph: ir.Graph) -> None:
                     f"{what}: ONNX does not define the operator {node.domain or 'ai.onnx'}.{node.op_type}. Let the "
                     "file tell element type and static shape of its outputs (value_info), or replace the operator."
                 )
+            advice = skip_advice(graph, node, fix)
+            if advice is not None:
+                raise ModelError(advice)
             raise ModelError(
                 f"{what} after shape inference (got {value.shape}). Fix open dims with --fix NAME=SIZE, or export with "
                 "static shapes."

@@ -40,6 +40,7 @@ class Adapter:
         arguments: arguments that are no inputs, dotted like ``Input.argument``.
         part: which part of the model this is, where it has several that are exported on their own.
         folder: the pipeline folder that a part goes to; ``None`` means the component's own.
+        multiple: what height and width have to be multiples of: patches, or levels that halve and double.
     """
 
     family: str
@@ -49,6 +50,7 @@ class Adapter:
     arguments: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     part: str | None = None
     folder: str | None = None
+    multiple: Callable[[Config], int] = lambda _: 1
 
     def editable(self, config: Config, sizes: Sizes) -> Input | None:
         """The editable input, if there is one: an encoder of text has none."""

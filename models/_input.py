@@ -9,7 +9,18 @@ from typing import Any
 
 from retouch.errors import ExportError
 
-__all__ = ["Config", "Input", "Role", "Sizes", "condition", "editable", "image_size", "step"]
+__all__ = [
+    "Config",
+    "Input",
+    "Role",
+    "Sizes",
+    "check_multiple",
+    "condition",
+    "editable",
+    "image_size",
+    "patch_size",
+    "step",
+]
 
 Config = Mapping[str, Any]
 """A model's configuration, as its ``config.json`` has it."""
@@ -101,6 +112,26 @@ class Sizes:
                 "Pass it: --fix height=64 --fix width=64, or Sizes(height=64, width=64)."
             )
         return height, width
+
+
+def check_multiple(sizes: Sizes, multiple: int) -> None:
+    """Refuses a height or width that is no multiple of that number.
+
+    Raises:
+        ExportError: says which sizes are.
+    """
+    for name, size in (("height", sizes.height), ("width", sizes.width)):
+        if size is not None and size % multiple:
+            near = [number for number in (size // multiple * multiple, -(-size // multiple) * multiple) if number]
+            raise ExportError(
+                f"Expected {name} to be a multiple of {multiple} for this model, which cuts images into patches or "
+                f"halves and doubles them, got {size}. Pass {' or '.join(f'--fix {name}={number}' for number in near)}."
+            )
+
+
+def patch_size(config: Config) -> int:
+    """The side of a patch, of which a transformer makes a token."""
+    return int(config.get("patch_size") or 1)
 
 
 def image_size(config: Config, sizes: Sizes) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import warnings
 from collections.abc import Iterator, Mapping
@@ -15,9 +16,10 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from retouch.errors import ExportError, ModelError
+from retouch.export.misfit import check_memory
 from retouch.models._adapter import Adapter
 from retouch.models._arguments import by_position, example, nested
-from retouch.models._input import Config, Input, Sizes
+from retouch.models._input import Config, Input, Sizes, check_multiple
 from retouch.models._onnx_fixes import fix_export
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ __all__ = ["TorchGraph", "config_of", "trace"]
 # A protobuf file ends at 2 GB; the margin leaves room for the graph itself.
 _SINGLE_FILE_LIMIT = 1_500_000_000
 _DATA_FILE = "model.onnx_data"
+
+_WIDEST = 8
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -61,13 +65,20 @@ def trace(module: Module, adapter: Adapter, sizes: Sizes, opset: int) -> TorchGr
 
     Raises:
         ModelError: the module cannot be called with the adapter's inputs, or torch cannot export it.
-        ExportError: the configuration leaves a size open.
+        ExportError: the configuration leaves a size open, or one does not fit the model or this machine.
     """
-    inputs = adapter.inputs(config_of(module), sizes)
+    config = config_of(module)
+    check_multiple(sizes, adapter.multiple(config))
+    inputs = adapter.inputs(config, sizes)
+    check_memory([(item.name, item.shape, _WIDEST) for item in inputs], _given(sizes))
     tensors = {item.name: example(item, module, seed) for seed, item in enumerate(inputs)}
     outputs = _called(module, adapter, inputs, tensors)
     model = _exported(by_position(module, adapter, inputs), tensors, list(outputs), opset)
     return TorchGraph(model, inputs, _arrays(tensors), _arrays(outputs))
+
+
+def _given(sizes: Sizes) -> dict[str, int]:
+    return {name: size for name, size in dataclasses.asdict(sizes).items() if size is not None}
 
 
 def config_of(module: Module) -> Config:

@@ -27,4 +27,4 @@ def _inputs(config: Config, sizes: Sizes) -> tuple[Input, ...]:
     )
 
 
-FLUX = Adapter("flux", ("diffusers.FluxTransformer2DModel",), _inputs, named("out_hidden_states"))
+FLUX = Adapter("flux", ("diffusers.FluxTransformer2DModel",), _inputs, named("out_hidden_states"), multiple=lambda _: 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retouch.models._adapter import Adapter, named
-from retouch.models._input import Config, Input, Sizes, condition, editable, image_size, step
+from retouch.models._input import Config, Input, Sizes, condition, editable, image_size, patch_size, step
 
 __all__ = ["PIXART"]
 
@@ -33,4 +33,6 @@ def _added(batch: int, height: int, width: int) -> tuple[Input, ...]:
     )
 
 
-PIXART = Adapter("pixart", ("diffusers.PixArtTransformer2DModel",), _inputs, named("out_hidden_states"), _UNUSED)
+PIXART = Adapter(
+    "pixart", ("diffusers.PixArtTransformer2DModel",), _inputs, named("out_hidden_states"), _UNUSED, multiple=patch_size
+)

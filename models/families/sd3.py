@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retouch.models._adapter import Adapter, named
-from retouch.models._input import Config, Input, Sizes, condition, editable, image_size, step
+from retouch.models._input import Config, Input, Sizes, condition, editable, image_size, patch_size, step
 
 __all__ = ["SD3"]
 
@@ -21,4 +21,4 @@ def _inputs(config: Config, sizes: Sizes) -> tuple[Input, ...]:
     )
 
 
-SD3 = Adapter("sd3", ("diffusers.SD3Transformer2DModel",), _inputs, named("out_hidden_states"))
+SD3 = Adapter("sd3", ("diffusers.SD3Transformer2DModel",), _inputs, named("out_hidden_states"), multiple=patch_size)

@@ -162,6 +162,17 @@ def test_sizes_that_do_not_fit(tiny: Any, tmp_path: Path) -> None:
         Sizes().image(None)
 
 
+def test_sizes_that_cut_patches_or_do_not_meet(tiny: Any, tmp_path: Path) -> None:
+    with pytest.raises(
+        ExportError, match=r"height to be a multiple of 2 .*got 9\. Pass --fix height=8 or --fix height=10"
+    ):
+        export_torch(tiny("dit"), tmp_path / "b", TorchOptions(sizes=Sizes(height=9)))
+    with pytest.raises(ExportError, match=r"width to be a multiple of 2 .*got 7"):
+        export_torch(tiny("ddpm"), tmp_path / "b", TorchOptions(sizes=Sizes(height=8, width=7)))
+    with pytest.raises(ExportError, match=r"With batch=1, height=1000000, width=100000 .* GiB.*Give smaller sizes"):
+        export_torch(tiny("ddpm"), tmp_path / "b", TorchOptions(sizes=Sizes(height=1000000, width=100000)))
+
+
 def test_wrong_axes_of_a_known_model(tiny: Any, tmp_path: Path) -> None:
     options = TorchOptions(export=ExportOptions(editable="hidden_states", axes=(1,)))
     with pytest.raises(CoverageError, match="computed on rows"):

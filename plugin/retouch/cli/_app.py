@@ -34,6 +34,10 @@ class _Commands(TyperGroup):
             message = Text.assemble(("error: ", "bold red"), f"{type(error).__name__}: {error}")
             Console(stderr=True, soft_wrap=True).print(message, highlight=False)
             raise typer.Exit(_FAILURE if isinstance(error, _NOT_THE_CALLER) else _USAGE) from error
+        except MemoryError as error:
+            message = f"error: out of memory ({error or 'no details'}). Give smaller sizes, or use a larger machine."
+            Console(stderr=True, soft_wrap=True).print(Text(message, "bold red"), highlight=False)
+            raise typer.Exit(_FAILURE) from error
 
 
 app = typer.Typer(
