@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from retouch.errors import EngineMissingError, VerificationError
-from retouch.models._torch_onnx import TorchGraph
+from retouch.models._torch_onnx import Traced
 
 __all__ = ["check_outputs"]
 
@@ -15,7 +15,7 @@ _TOLERANCES = {"float64": 1e-3, "float32": 1e-3, "float16": 3e-2}
 """Largest error by type, relative to the output's scale: other orders of sums, other precision of rotary tables."""
 
 
-def check_outputs(path: Path, graph: TorchGraph) -> float:
+def check_outputs(path: Path, graph: Traced) -> float:
     """The largest error of the outputs of a graph file, relative to their scale.
 
     Raises:
@@ -37,7 +37,7 @@ def check_outputs(path: Path, graph: TorchGraph) -> float:
     return max(errors)
 
 
-def _run(path: Path, graph: TorchGraph) -> dict[str, np.ndarray]:
+def _run(path: Path, graph: Traced) -> dict[str, np.ndarray]:
     try:
         import onnxruntime
     except ImportError as error:

@@ -18,7 +18,7 @@ from retouch.models._input import Role
 from retouch.models._load import load_module, model_class
 from retouch.models._options import TorchOptions
 from retouch.models._registry import adapter_for, class_name_of
-from retouch.models._torch_onnx import TorchGraph, trace
+from retouch.models._torch_onnx import TorchGraph, Traced, trace
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -49,13 +49,20 @@ def export_torch(
         VerificationError: the ONNX graph differs from the module, or a produced graph from its reference.
     """
     options, say = options or TorchOptions(), tell or (lambda _: None)
-    module, adapter = _resolved(model, options, say)
-    graph = traced(module, adapter, options, say)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{adapter.part or adapter.family}.onnx"
-        graph.save(path)
+        path, graph = _saved(model, Path(folder), options, say)
+        say("compare with torch")
         check_outputs(path, graph)
         return bundle_of(path, graph, Path(output), options.export, say)
+
+
+def _saved(
+    model: Module | str | os.PathLike[str], folder: Path, options: TorchOptions, say: Tell
+) -> tuple[Path, Traced]:
+    """Writes the graph. The module and its weights are let go with the end of this call, unless they are the caller's."""
+    module, adapter = _resolved(model, options, say)
+    path = options.graph or folder / f"{adapter.part or adapter.family}.onnx"
+    return path, traced(module, adapter, options, say).save(path)
 
 
 def traced(module: Module, adapter: Adapter, options: TorchOptions, say: Tell) -> TorchGraph:
@@ -64,7 +71,7 @@ def traced(module: Module, adapter: Adapter, options: TorchOptions, say: Tell) -
     return trace(module, adapter, options.sizes, options.opset)
 
 
-def bundle_of(path: Path, graph: TorchGraph, output: Path, options: ExportOptions, say: Tell) -> Bundle:
+def bundle_of(path: Path, graph: Traced, output: Path, options: ExportOptions, say: Tell) -> Bundle:
     """The bundle of a traced graph that was written to a file."""
     editable = next((item for item in graph.inputs if item.role is Role.EDITABLE), None)
     if editable is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from retouch.export import ExportOptions
 from retouch.models._adapter import Adapter
@@ -20,6 +21,7 @@ class TorchOptions:
             ``controlled`` for a UNet with the inputs of a ControlNet.
         sizes: the sizes to export for.
         opset: opset of the ONNX graph.
+        graph: where the ONNX graph is kept; ``None`` keeps none.
         adapter: how the model is called; found by its class if not given.
         export: how the graph becomes a bundle; editable input and axes are the adapter's unless given.
     """
@@ -27,5 +29,6 @@ class TorchOptions:
     part: str | None = None
     sizes: Sizes = field(default_factory=Sizes)
     opset: int = 18
+    graph: Path | None = None
     adapter: Adapter | None = None
     export: ExportOptions = field(default_factory=ExportOptions)

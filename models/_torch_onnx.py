@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-__all__ = ["TorchGraph", "config_of", "trace"]
+__all__ = ["TorchGraph", "Traced", "config_of", "trace"]
 
 # A protobuf file ends at 2 GB; the margin leaves room for the graph itself.
 _SINGLE_FILE_LIMIT = 1_500_000_000
-_DATA_FILE = "model.onnx_data"
 
 _WIDEST = 8
 
@@ -38,26 +37,36 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class TorchGraph:
-    """An exported graph.
+class Traced:
+    """What is known of an exported graph without the graph, and so without its weights.
 
     Attributes:
-        model: the graph; its weights are the module's own memory.
         inputs: its inputs.
         feeds: the example feeds it was traced with.
         outputs: what the module gives for them.
     """
 
-    model: ir.Model
     inputs: tuple[Input, ...]
     feeds: Arrays
     outputs: Arrays
 
-    def save(self, path: Path) -> None:
-        """Writes the graph; large weights go into a file beside it."""
+
+@dataclass(frozen=True)
+class TorchGraph(Traced):
+    """An exported graph.
+
+    Attributes:
+        model: the graph; its weights are the module's own memory.
+    """
+
+    model: ir.Model
+
+    def save(self, path: Path) -> Traced:
+        """Writes the graph, large weights into a file beside it; returns what is to be known of it without them."""
         weights = [value.const_value for value in self.model.graph.initializers.values()]
         size = sum(weight.nbytes for weight in weights if weight is not None)
-        ir.save(self.model, path, external_data=_DATA_FILE if size > _SINGLE_FILE_LIMIT else None)
+        ir.save(self.model, path, external_data=f"{path.name}_data" if size > _SINGLE_FILE_LIMIT else None)
+        return Traced(self.inputs, self.feeds, self.outputs)
 
 
 def trace(module: Module, adapter: Adapter, sizes: Sizes, opset: int) -> TorchGraph:
@@ -74,7 +83,7 @@ def trace(module: Module, adapter: Adapter, sizes: Sizes, opset: int) -> TorchGr
     tensors = {item.name: example(item, module, seed) for seed, item in enumerate(inputs)}
     outputs = _called(module, adapter, inputs, tensors)
     model = _exported(by_position(module, adapter, inputs), tensors, list(outputs), opset)
-    return TorchGraph(model, inputs, _arrays(tensors), _arrays(outputs))
+    return TorchGraph(inputs, _arrays(tensors), _arrays(outputs), model)
 
 
 def _given(sizes: Sizes) -> dict[str, int]:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from retouch import __version__
 from retouch.bench import Measurement
 from retouch.files import replace_text
+from retouch.validation.benchmarks._facts import facts_of
 from retouch.validation.benchmarks._figures import THREADS, Figures, steps, take_figures
 from retouch.validation.benchmarks._page import page
+from retouch.validation.benchmarks._progress import model_progress
 from retouch.validation.benchmarks._subject import TERRAIN, calibrated_bundle, find_subject
 
 AREAS = (0.02, 0.05, 0.1, 0.25, 1.0)
@@ -40,7 +36,7 @@ def main(
     for folder in (build, out, page_file.parent):
         folder.mkdir(parents=True, exist_ok=True)
     console = Console()
-    facts = _facts(repeats)
+    facts = facts_of(f"1 and {THREADS}", repeats, "`make bench`")
     done: list[Figures] = []
     for name in models.split(","):
         done.append(_measured(name, build, repeats, console))
@@ -51,34 +47,13 @@ def main(
 
 
 def _measured(name: str, build: Path, repeats: int, console: Console) -> Figures:
-    columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
-        task = progress.add_task("model", total=None)
-        subject = find_subject(name, build)
-        bundle = calibrated_bundle(subject, build, lambda line: progress.update(task, description=line))
-        progress.update(task, total=steps(subject, AREAS))
-        begun = iter(range(steps(subject, AREAS) + 1))
-
-        def say(line: str) -> None:
-            progress.update(task, description=line, completed=next(begun))
-
-        figures = take_figures(subject, bundle, AREAS, repeats, say)
-        say("done")
+    subject = find_subject(name, build)
+    with model_progress(name, steps(subject, AREAS), console) as progress:
+        bundle = calibrated_bundle(subject, build, progress.announce)
+        figures = take_figures(subject, bundle, AREAS, repeats, progress.step)
     console.print(f"  {name}: {_ratios(figures.one_thread)}", highlight=False)
     return figures
 
 
 def _ratios(rows: Sequence[Measurement]) -> str:
     return ", ".join(f"{row['case']}: {row['ratio']:.3f}" for row in rows)
-
-
-def _facts(repeats: int) -> dict[str, object]:
-    return {
-        "date": datetime.now(tz=UTC).date().isoformat(),
-        "retouch": __version__,
-        "ONNX Runtime": version("onnxruntime"),
-        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "threads": f"1 and {THREADS}",
-        "rounds": repeats,
-        "command": "`make bench`",
-    }

@@ -35,7 +35,7 @@ def page(facts: Mapping[str, object], figures: Sequence[Figures]) -> str:
     """
     parts = [
         _INTRODUCTION,
-        _table(("", ""), ((name, value) for name, value in facts.items())),
+        table(("", ""), ((name, value) for name, value in facts.items())),
         _METHOD.lstrip().format(repeats=facts["rounds"]),
         "## Time\n",
         *(_times(item) for item in figures),
@@ -66,7 +66,7 @@ def _times(figures: Figures) -> str:
     )
     return (
         f"### {figures.name}\n\n{figures.gflop:.3g} GFLOP a run, coverage {figures.coverage:.1%}, "
-        f"{_break_even(figures.break_even)}.\n\n{_table(head, rows)}"
+        f"{_break_even(figures.break_even)}.\n\n{table(head, rows)}"
     )
 
 
@@ -96,13 +96,14 @@ def _footprints(figures: Sequence[Figures]) -> str:
         "on disk MiB, bundle / original",
     )
     imports = max((item.footprint["stock"]["imports_bytes"] for item in figures), default=0)
-    return f"{_FOOTPRINT.lstrip().format(imports=_mebibytes(imports))}\n{_table(head, rows)}"
+    return f"{_FOOTPRINT.lstrip().format(imports=_mebibytes(imports))}\n{table(head, rows)}"
 
 
 def _mebibytes(size: int) -> str:
     return f"{size / 2**20:,.0f}"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(str(cell) for cell in line)} |\n" for line in lines)

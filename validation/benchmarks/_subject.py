@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,24 +61,32 @@ def find_subject(name: str, build: Path) -> Subject:
 
 def calibrated_bundle(subject: Subject, build: Path, say: Say) -> Bundle:
     """The model's bundle with its break-even: the one that is there, unless model or exporter changed since."""
-    directory, stamp = build / subject.name, build / f"{subject.name}.key"
-    key = _key(subject.model)
+
+    def made(directory: Path) -> None:
+        bundle = export_onnx(subject.model, directory, subject.options, tell=lambda step: say(f"export: {step}"))
+        calibrate(bundle, threads=1, feeds=subject.feeds, progress=lambda line: say(f"calibrate: {line}"))
+
+    return kept_bundle(build / subject.name, key_of(sha256_of(subject.model), _SOURCES), made, say)
+
+
+def kept_bundle(directory: Path, key: str, make: Callable[[Path], None], say: Say) -> Bundle:
+    """The bundle in a directory if it was made under that key, else one made now."""
+    stamp = directory.with_name(f"{directory.name}.key")
     if stamp.is_file() and stamp.read_text(encoding="ascii") == key:
         try:
             return Bundle.open(directory)
         except BundleError as error:
             say(f"export again: {error}")
     stamp.unlink(missing_ok=True)
-    bundle = export_onnx(subject.model, directory, subject.options, tell=lambda step: say(f"export: {step}"))
-    calibrate(bundle, threads=1, feeds=subject.feeds, progress=lambda line: say(f"calibrate: {line}"))
+    make(directory)
     stamp.write_text(key, encoding="ascii")
     return Bundle.open(directory)
 
 
-def _key(model: Path) -> str:
+def key_of(model: str, packages: Sequence[str]) -> str:
     """What a bundle depends on: the model, and the code that makes bundles."""
-    digest = hashlib.sha256(sha256_of(model).encode())
-    for package in _SOURCES:
+    digest = hashlib.sha256(model.encode())
+    for package in packages:
         spec = importlib.util.find_spec(package)
         for folder in (spec.submodule_search_locations or ()) if spec else ():
             for file in sorted(Path(folder).rglob("*.py")):
