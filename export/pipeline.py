@@ -118,8 +118,10 @@ def export_onnx(
     manifest = _manifest(loaded, canonical, analysis, axes, edits, stack).replace(plan=plan)
     with BundleWriter(output) as writer:
         say("write")
-        _write(writer.path, loaded, analysis, models)
+        weights = _write(writer.path, loaded, analysis, models)
         if options.verify:
+            # The masked reference reads the weights that were written; those of the model are let go.
+            weights.externalise(canonical)
             manifest = manifest.replace(
                 verification=_verified((writer.path, Path(model)), manifest, canonical, analysis, options, say)
             )
@@ -179,7 +181,7 @@ def _output(value: ir.Value, analysis: Analysis) -> OutputSpec:
     return OutputSpec(_tensor(value), rows.grid.id if rows else None, rows.axes if rows else ())
 
 
-def _write(path: Path, loaded: LoadedModel, analysis: Analysis, edits: Sequence[EditModels]) -> None:
+def _write(path: Path, loaded: LoadedModel, analysis: Analysis, edits: Sequence[EditModels]) -> WeightsFile:
     weights = WeightsFile(path / "weights.bin")
     cacheables = {key: cacheable for edit in edits for key, cacheable in edit.cacheables.items()}
     add_cacheables(loaded.model, cacheables.values(), analysis.facts)
@@ -190,6 +192,7 @@ def _write(path: Path, loaded: LoadedModel, analysis: Analysis, edits: Sequence[
         if model is not None and file is not None:
             weights.externalise(model)
             ir.save(model, path / file)
+    return weights
 
 
 def _verified(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,7 +29,10 @@ class WeightsFile:
         self._end = 0
 
     def externalise(self, model: ir.Model) -> None:
-        """Moves a model's initializers of at least a kilobyte into the file; shapes and indices stay inline."""
+        """Moves a model's initializers of at least a kilobyte into the file; shapes and indices stay inline.
+
+        What was mapped of the file that they were in is let go.
+        """
         with self.path.open("ab") as file:
             for value in model.graph.initializers.values():
                 tensor = value.const_value
@@ -39,6 +43,7 @@ class WeightsFile:
                     value.const_value = _in_memory(tensor)
                     continue
                 offset, length = self._place(tensor, file)
+                _unmap(tensor)
                 value.const_value = ir.ExternalTensor(
                     self.path.name,
                     offset,
@@ -66,6 +71,13 @@ class WeightsFile:
             head = f"{tensor.dtype}{tuple(tensor.shape)}".encode()
             self._seen[id(tensor)] = (tensor, hashlib.sha256(head + tensor.tobytes()).digest())
         return self._seen[id(tensor)][1]
+
+
+def _unmap(tensor: ir.TensorProtocol) -> None:
+    if isinstance(tensor, ir.ExternalTensor):
+        # Constants that were folded may be views of the map: then it stays until they are gone.
+        with suppress(BufferError):
+            tensor.release()
 
 
 def _stays_inline(tensor: ir.TensorProtocol) -> bool:

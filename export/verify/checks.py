@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import ml_dtypes
@@ -54,20 +53,20 @@ class Verifier:
     tell: Callable[[str], None]
 
     def run(self) -> dict[str, float]:
-        """The largest error of every check by name, relative to the output's scale; raises if one is too large."""
+        """The largest error of every check by name, relative to the output's scale; raises if one is too large.
+
+        One session is open at a time, and the states of the base run are let go before the masked reference runs.
+        """
         self.tell("verify the full model")
-        errors = self._against_original()
-        for mode in self.manifest.edits:
-            self.tell(f"verify {mode}: identity")
-            errors[f"identity.{mode}"] = max(self._identity(mode, active) for active in self._regions())
-            if mode == list(self.manifest.edits)[-1] and not self._frozen:
-                self.tell(f"verify {mode}: all rows")
-                errors["all_rows"] = self._all_rows(mode)
-            self.tell(f"verify {mode}: masked reference")
-            errors[f"masked_reference.{mode}"] = self._masked_reference(mode)
+        base, full = self._full_runs()
+        errors = self._against_original(base)
+        edited = {mode: self._edits(mode, base, self._cases(mode)) for mode in self.manifest.edits}
         if self.manifest.stacked.graph is not None:
             self.tell("verify stacked edits")
-            errors["stacked"] = self._stacked()
+            errors["stacked"] = self._stacked(base)
+        base = self._outputs(base)
+        for mode, results in edited.items():
+            errors.update(self._judged(mode, results, base, full))
         self._judge(errors)
         return errors
 
@@ -91,74 +90,89 @@ class Verifier:
         """Whether edits leave tokens as the base run computed them: then no edit gives the full run's result."""
         return any(grid.joint is not None and not grid.joint.recomputed for grid in self.manifest.grids)
 
-    @cached_property
-    def _base(self) -> dict[str, np.ndarray]:
+    def _full_runs(self) -> tuple[Feeds, Feeds]:
+        """All outputs of the base run, and the outputs of a full run on the new feeds."""
         runner = Runner.open(self.path / self.manifest.base_file)
-        result = runner.run(self.old)
-        finite = all(
-            np.isfinite(result[o.tensor.name]).all() for o in self.manifest.outputs if _is_float(o.tensor.dtype)
-        )
-        if not finite:
+        base = runner.run(self.old)
+        floats = [output.tensor.name for output in self.manifest.outputs if _is_float(output.tensor.dtype)]
+        if not all(np.isfinite(base[name]).all() for name in floats):
             raise VerificationError(
                 "The model's output is not finite on the made-up example feeds. "
                 "Pass feeds that the model accepts: --example FEEDS.npz."
             )
-        return result
+        return base, {} if self._frozen else self._outputs(runner.run(self.new, self._names))
 
-    def _against_original(self) -> dict[str, float]:
+    @property
+    def _names(self) -> list[str]:
+        return [output.tensor.name for output in self.manifest.outputs]
+
+    def _outputs(self, results: Feeds) -> Feeds:
+        return {name: results[name] for name in self._names}
+
+    def _against_original(self, base: Feeds) -> dict[str, float]:
         """The base graph against the file it came from, where ONNX Runtime has kernels for all of that."""
-        names = [output.tensor.name for output in self.manifest.outputs]
-        base = self._base
+        self.tell("verify against the original")
         try:
-            expected = Runner(session_of(self.original, self.original.name), self.original.name).run(self.old, names)
+            runner = Runner(session_of(self.original, self.original.name), self.original.name)
+            expected = runner.run(self.old, self._names)
         except VerificationError as error:
             self.tell(f"the original cannot be compared: {error}")
             return {}
         return {"original": self._distance(base, expected)}
 
-    def _edit(self, mode: str, feeds: Feeds, active: ActiveRows) -> dict[str, np.ndarray]:
+    def _cases(self, mode: str) -> dict[str, list[tuple[Feeds, ActiveRows]]]:
+        """By check, feeds and active rows of the edits of a mode."""
+        regions, everything = self._regions(), ActiveRows.full(self.manifest.grids)
+        cases = {"identity": [(self.old, active) for active in regions]}
+        if mode == list(self.manifest.edits)[-1] and not self._frozen:
+            cases["all_rows"] = [(self.new, everything)]
+        chosen = [*regions, self._independent(), *([everything] if self._frozen else [])]
+        return {**cases, "masked_reference": [(self.new, active) for active in chosen]}
+
+    def _edits(
+        self, mode: str, base: Feeds, cases: Mapping[str, Sequence[tuple[Feeds, ActiveRows]]]
+    ) -> dict[str, list[Feeds]]:
+        """The outputs of edits, by check."""
         spec = self.manifest.edits[mode]
-        inputs = {**feeds, **{f"cached.{n.removeprefix('cacheable.')}": v for n, v in self._base.items()}}
+        inputs = {f"cached.{name.removeprefix('cacheable.')}": value for name, value in base.items()}
         if spec.prep_file is not None:
-            inputs.update(Runner.open(self.path / spec.prep_file).run(inputs))
+            inputs.update(Runner.open(self.path / spec.prep_file).run({**self.old, **inputs}))
         used = [n for n in self.manifest.neighbourhoods if n.id in spec.neighbourhoods]
-        inputs.update(index_inputs(active, used, self.manifest.grids))
-        names = [output.tensor.name for output in self.manifest.outputs]
-        return self._runner(spec.file).run(inputs, names)
+        runner = Runner.open(self.path / spec.file)
+        results: dict[str, list[Feeds]] = {}
+        for check, edits in cases.items():
+            self.tell(f"verify {mode}: {check.replace('_', ' ')}")
+            indices = (index_inputs(active, used, self.manifest.grids) for _, active in edits)
+            results[check] = [
+                runner.run({**fed, **inputs, **index}, self._names)
+                for (fed, _), index in zip(edits, indices, strict=True)
+            ]
+        return results
 
-    def _runner(self, file: str) -> Runner:
-        return Runner.open(self.path / file)
-
-    def _identity(self, mode: str, active: ActiveRows) -> float:
-        return self._distance(self._edit(mode, self.old, active), self._base)
-
-    def _all_rows(self, mode: str) -> float:
-        names = [output.tensor.name for output in self.manifest.outputs]
-        full = self._runner(self.manifest.base_file).run(self.new, names)
-        return self._distance(self._edit(mode, self.new, ActiveRows.full(self.manifest.grids)), full)
-
-    def _masked_reference(self, mode: str) -> float:
+    def _judged(self, mode: str, results: Mapping[str, list[Feeds]], base: Feeds, full: Feeds) -> dict[str, float]:
+        """The errors of a mode's edits."""
+        errors = {f"identity.{mode}": max(self._distance(got, base) for got in results["identity"])}
+        if "all_rows" in results:
+            errors["all_rows"] = self._distance(results["all_rows"][0], full)
+        self.tell(f"verify {mode}: against the masked reference")
         runner = Runner.from_model(self.reference(mode))
-        errors = []
-        everything = [ActiveRows.full(self.manifest.grids)] if self._frozen else []
-        for active in (*self._regions(), self._independent(), *everything):
-            feeds = {f"old.{n}": v for n, v in self.old.items()} | {f"new.{n}": v for n, v in self.new.items()}
+        found = []
+        for got, (fed, active) in zip(results["masked_reference"], self._cases(mode)["masked_reference"], strict=True):
+            feeds = {f"old.{n}": v for n, v in self.old.items()} | {f"new.{n}": v for n, v in fed.items()}
             feeds |= {f"active.{grid.id}": active.mask(grid.id) for grid in self.manifest.grids}
-            expected = runner.run(feeds)
-            got = self._edit(mode, self.new, active)
-            errors.append(self._distance(got, expected))
-            self._check_outside(got, active)
-        return max(errors)
+            found.append(self._distance(got, runner.run(feeds)))
+            self._check_outside(got, base, active)
+        return {**errors, f"masked_reference.{mode}": max(found)}
 
-    def _stacked(self) -> float:
+    def _stacked(self, base: Feeds) -> float:
         """Three edits in one run against one run each; they overlap, and one changes nothing."""
         feeds = (self.new, self.old, self.new)
         edits = list(zip(feeds, (*self._regions(), self._independent()), strict=True))
-        together = run_stacked(self.path, self.manifest, self._base, edits)
-        alone = [self._edit("cached", fed, active) for fed, active in edits]
+        together = run_stacked(self.path, self.manifest, base, edits)
+        alone = self._edits("cached", base, {"one_by_one": edits})["one_by_one"]
         return max(self._distance(got, expected) for got, expected in zip(together, alone, strict=True))
 
-    def _check_outside(self, got: Feeds, active: ActiveRows) -> None:
+    def _check_outside(self, got: Feeds, base: Feeds, active: ActiveRows) -> None:
         """Inactive rows of every output with a grid must be the base output's, bit for bit."""
         for output in self.manifest.outputs:
             if output.grid is None:
@@ -167,7 +181,7 @@ class Verifier:
             name = output.tensor.name
             outside = ~mask.reshape(-1) if len(output.axes) == 1 else ~mask
             ours, theirs = (
-                np.moveaxis(part[name], output.axes, range(len(output.axes)))[outside] for part in (got, self._base)
+                np.moveaxis(part[name], output.axes, range(len(output.axes)))[outside] for part in (got, base)
             )
             if not np.array_equal(ours, theirs):
                 raise VerificationError(f"Inactive rows of output {name!r} are not bit-identical to the base run.")

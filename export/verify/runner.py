@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,8 @@ import onnx_ir as ir
 from retouch.errors import EngineMissingError, VerificationError
 
 __all__ = ["Runner", "session_of"]
+
+_SMALL = 1 << 16
 
 
 class Runner:
@@ -25,19 +26,21 @@ class Runner:
         self._outputs = [value.name for value in session.get_outputs()]
 
     @classmethod
-    @lru_cache(maxsize=2)
     def open(cls, path: Path) -> Runner:
-        """A runner of a graph file; the last two are kept."""
+        """A runner of a graph file. Its weights stay in memory as long as it does."""
         return cls(session_of(path, path.name), path.name)
 
     @classmethod
     def from_model(cls, model: ir.Model) -> Runner:
-        """A runner of a model in memory."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.onnx"
+        """A runner of a model in memory, whose weights it reads from the file that they are in, if they are in one."""
+        # As written: optimised nodes would run out of order, and one copy of the model far ahead of the other.
+        name, folder = "masked reference", _weights_folder(model)
+        if folder is not None:
+            return cls(session_of(ir.to_proto(model).SerializeToString(), name, folder=folder, optimised=False), name)
+        with tempfile.TemporaryDirectory() as temporary:
+            path = Path(temporary) / "model.onnx"
             ir.save(model, path, external_data="model.bin")
-            # As written: optimised nodes would run out of order, and one copy of the model far ahead of the other.
-            return cls(session_of(path, "masked reference", optimised=False), "masked reference")
+            return cls(session_of(path, name, optimised=False), name)
 
     def run(self, feeds: Mapping[str, np.ndarray], outputs: Sequence[str] | None = None) -> dict[str, np.ndarray]:
         """The outputs by name, all of them unless some are named."""
@@ -59,8 +62,20 @@ def _explained(what: str, graph: str, error: Exception) -> str:
     return f"ONNX Runtime cannot {what} {graph} ({str(error).strip()}). {about}"
 
 
-def session_of(path: Path, name: str, *, optimised: bool = True) -> Any:  # noqa: ANN401 (onnxruntime has no types)
-    """A session of a graph file that goes by a name in messages.
+def _weights_folder(model: ir.Model) -> Path | None:
+    """The folder that all weights of some size are read from, if there is one."""
+    tensors = [v.const_value for v in model.graph.initializers.values() if v.const_value is not None]
+    folders = {Path(t.base_dir) if isinstance(t, ir.ExternalTensor) else None for t in tensors if t.nbytes > _SMALL}
+    return folders.pop() if len(folders) == 1 else None
+
+
+def session_of(
+    graph: Path | bytes, name: str, *, folder: Path | None = None, optimised: bool = True
+) -> Any:  # noqa: ANN401 (onnxruntime has no types)
+    """A session that goes by a name in messages, of a graph file, or of a graph and the folder of its weights.
+
+    Weights of a file beside the graph are mapped, and no copy of them is made: kernels do not pack them, nothing is
+    folded into them and convolutions keep their layout. Nodes are fused all the same.
 
     Raises:
         VerificationError: ONNX Runtime cannot load it.
@@ -76,10 +91,18 @@ def session_of(path: Path, name: str, *, optimised: bool = True) -> Any:  # noqa
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     # In the order of the nodes, and giving memory back at once: the masked reference holds every value twice.
     options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
-    if not optimised:
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    levels = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = levels.ORT_ENABLE_EXTENDED if optimised else levels.ORT_DISABLE_ALL
+    options.add_session_config_entry("session.disable_prepacking", "1")
     options.enable_cpu_mem_arena = options.enable_mem_pattern = False
+    if folder is not None:
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(
+            graph if isinstance(graph, bytes) else str(graph),
+            options,
+            providers=["CPUExecutionProvider"],
+            disabled_optimizers=["ConstantFolding"],
+        )
     except Exception as error:
         raise VerificationError(_explained("load", name, error)) from error

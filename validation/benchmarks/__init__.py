@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-__all__ = ["main"]
+__all__ = ["facts_of", "main", "table"]
 
+from retouch.validation.benchmarks._facts import facts_of
 from retouch.validation.benchmarks._main import main
+from retouch.validation.benchmarks._page import table

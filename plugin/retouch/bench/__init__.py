@@ -11,7 +11,9 @@ __all__ = [
     # Memory, start-up, sizes
     "Footprint",
     "Probe",
+    "Resident",
     "measure_footprint",
+    "resident",
     # What both compare with
     "check_original",
 ]
@@ -21,3 +23,4 @@ from retouch.bench._footprint import Footprint, measure_footprint
 from retouch.bench._measure import DEFAULT_AREAS, Measurement, measure
 from retouch.bench._original import check_original
 from retouch.bench._probe import Probe
+from retouch.bench._resident import Resident, resident
