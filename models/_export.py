@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import os
 import tempfile
 from collections.abc import Callable
@@ -51,6 +52,8 @@ def export_torch(
     options, say = options or TorchOptions(), tell or (lambda _: None)
     with tempfile.TemporaryDirectory() as folder:
         path, graph = _saved(model, Path(folder), options, say)
+        # What torch traces refers to itself in circles, and holds the weights meanwhile.
+        gc.collect()
         say("compare with torch")
         check_outputs(path, graph)
         return bundle_of(path, graph, Path(output), options.export, say)

@@ -1,4 +1,4 @@
-"""The families that are measured: architectures at full depth of kind and reduced width, of at least 512 rows."""
+"""The families that are measured: models in small, with the rows of 64x64 latents or 512 tokens."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SDXL: Mapping[str, Any] = {
     "projection_class_embeddings_input_dim": 6 * 64 + 256,
 }
 _AUTOENCODER: Mapping[str, Any] = {
-    "sample_size": 128,
+    "sample_size": 96,
     "in_channels": 3,
     "out_channels": 3,
     "latent_channels": 4,
@@ -60,8 +60,8 @@ _AUTOENCODER: Mapping[str, Any] = {
 _TRANSFORMER: Mapping[str, Any] = {
     "num_attention_heads": 6,
     "attention_head_dim": 64,
-    "num_layers": 8,
-    "sample_size": 48,
+    "num_layers": 6,
+    "sample_size": _LATENTS,
     "patch_size": 2,
 }
 _DIT: Mapping[str, Any] = {
@@ -88,14 +88,14 @@ _SD3: Mapping[str, Any] = {
     "pooled_projection_dim": 128,
     "pos_embed_max_size": 64,
 }
-_SD35: Mapping[str, Any] = {**_SD3, "qk_norm": "rms_norm", "dual_attention_layers": (0, 1, 2, 3)}
+_SD35: Mapping[str, Any] = {**_SD3, "qk_norm": "rms_norm", "dual_attention_layers": (0, 1, 2)}
 _FLUX: Mapping[str, Any] = {
     "num_attention_heads": 6,
     "attention_head_dim": 64,
     "patch_size": 1,
     "in_channels": 64,
-    "num_layers": 4,
-    "num_single_layers": 8,
+    "num_layers": 2,
+    "num_single_layers": 4,
     "joint_attention_dim": 256,
     "pooled_projection_dim": 128,
     "guidance_embeds": True,
@@ -127,8 +127,9 @@ def _torch(model: str, configuration: Mapping[str, Any], sizes: Sizes = _TEXT, *
     return TorchSource(model, configuration, sizes, more.get("part"), more.get("text", "recompute"))
 
 
-def _flux(height: int, text: str) -> TorchSource:
-    return _torch("diffusers.FluxTransformer2DModel", _FLUX, Sizes(text=77, height=height, width=height), text=text)
+def _flux(configuration: Mapping[str, Any]) -> TorchSource:
+    sizes = Sizes(text=77, height=_LATENTS, width=_LATENTS)
+    return _torch("diffusers.FluxTransformer2DModel", configuration, sizes, text="frozen")
 
 
 FAMILIES = MappingProxyType(
@@ -173,7 +174,7 @@ FAMILIES = MappingProxyType(
             Family("sd3", "SD 3, text frozen", _torch("diffusers.SD3Transformer2DModel", _SD3, text="frozen")),
             Family("sd35", "SD 3.5, text frozen", _torch("diffusers.SD3Transformer2DModel", _SD35, text="frozen")),
             Family("sd3_recompute", "SD 3, text recomputed", _torch("diffusers.SD3Transformer2DModel", _SD3)),
-            Family("flux", "FLUX, text frozen", _flux(48, "frozen")),
+            Family("flux", "FLUX, text frozen", _flux(_FLUX)),
             Family("masked_lm", "masked LM (BERT)", _torch("transformers.BertForMaskedLM", _BERT, _LM)),
             Family("modern_bert", "masked LM (ModernBERT)", _torch("transformers.ModernBertForMaskedLM", _MODERN_BERT, _LM)),
             Family("lm", "plain LM (LLaDA-like)", ReferenceSource("llada_512")),
@@ -186,7 +187,7 @@ FAMILIES = MappingProxyType(
             Family(
                 "flux_1024",
                 "FLUX-like, 1,024 + 77 tokens, text frozen",
-                _flux(64, "frozen"),
+                _flux({**_FLUX, "num_layers": 4, "num_single_layers": 8}),
                 MappingProxyType({0.02: 0.045, 0.05: 0.075, 0.1: 0.125, 0.25: 0.27}),
             ),
         )

@@ -14,8 +14,9 @@ What edits of every family that exports cost, against a bound and, for two model
 by `make bench-families`; do not edit it.**
 """
 _METHOD = """
-Every family is a model of its class with random weights, of the depth and the kinds of layers that the family has and of
-a width that a CPU runs in a fraction of a second. An edit of a centred block takes turns with the bundle's full model and
+Every family is a model of its class with random weights: the kinds of layers and the rows that models of the family have,
+fewer or narrower layers. Rows matter: a matrix product reads its weights whatever the number of rows, which costs as much
+as computing some twenty of them, so that edits of models with few rows cost more than their share. An edit of a centred block takes turns with the bundle's full model and
 the original graph, in one process; every figure is the median of {repeats} rounds after two to warm up. Full is the faster
 of the two full models. "CPU, 1 thread" is CPU time of the process, "wall, 2 threads" time on the clock. Region policy
 `exact`, GroupNorm moments `cached`, no dense fallback.

@@ -1,0 +1,74 @@
+"""The benchmark of families on one tiny family."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from retouch.errors import ModelError
+from retouch.models import Sizes
+from retouch.validation.benchmarks.families import _catalogue as catalogue
+from retouch.validation.benchmarks.families import _main as command
+from retouch.validation.benchmarks.families import main
+from retouch.validation.benchmarks.families._family import Family, TorchSource, bound
+
+pytest.importorskip("transformers")
+
+OUT_OF_REACH = 1e-6
+TINY = Family(
+    "tiny",
+    "a tiny language model",
+    TorchSource(
+        "transformers.BertForMaskedLM",
+        {"vocab_size": 32, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+         "intermediate_size": 32, "max_position_embeddings": 64},
+        Sizes(tokens=64),
+    ),
+    MappingProxyType({0.02: OUT_OF_REACH}),
+)  # fmt: skip
+
+
+def run(folder: Path, names: str | None = None) -> None:
+    main(names, folder / "build", folder / "out", folder / "docs" / "families.md", repeats=1)
+
+
+def test_one_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (catalogue, command):
+        monkeypatch.setattr(module, "FAMILIES", MappingProxyType({TINY.name: TINY}))
+    run(tmp_path)
+    written = json.loads((tmp_path / "out" / "families.json").read_text())
+    (family,) = written["families"]
+    assert (family["name"], family["rows"], family["dense"]) == ("tiny", [64], 0)
+    assert 0 < family["error"] <= 2e-5
+    assert [edit["area"] for edit in family["edits"]] == [0.02, 0.05, 0.1, 0.25]
+    for edit in family["edits"]:
+        assert edit["ratio"] == pytest.approx(edit["edit_ms"] / edit["full_ms"])
+        assert edit["bound"] == pytest.approx(bound(edit["flop_ratio"]))
+    page = (tmp_path / "docs" / "families.md").read_text()
+    assert "| a tiny language model | 2% |" in page
+    targets = page.partition("## Targets")[2]
+    assert "| 0.000 | **missed** |" in targets
+    assert str(tmp_path) not in page
+
+    made = (tmp_path / "build" / "tiny" / "manifest.json").stat().st_mtime_ns
+    run(tmp_path, "tiny")
+    assert (tmp_path / "build" / "tiny" / "manifest.json").stat().st_mtime_ns == made
+
+
+def test_figures_are_kept_while_their_bundle_is_there(tmp_path: Path) -> None:
+    written = tmp_path / "families.json"
+    entry = {"name": "x", "title": "", "rows": [], "gflop": 1.0, "coverage": 1.0, "dense": 0, "error": 0.0, "edits": []}
+    written.write_text(json.dumps({"facts": {"rounds": 9, "date": "1"}, "families": [{**entry, "key": "as made"}]}))
+    assert not command._kept(written, {"rounds": 9, "date": "2"}, tmp_path)
+    (tmp_path / "x.key").write_text("as made")
+    assert list(command._kept(written, {"rounds": 9, "date": "2"}, tmp_path)) == ["x"]
+    assert not command._kept(written, {"rounds": 3, "date": "2"}, tmp_path)
+
+
+def test_unknown_family(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="'sd99'.*sd15"):
+        run(tmp_path, "sd99")
+    assert not (tmp_path / "out").exists()
