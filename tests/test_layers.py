@@ -25,7 +25,7 @@ LAYERS = [
     {"models"},
     {"states"},
     {"session"},
-    {"calibrate"},
+    {"calibrate", "sampling"},
     {"bench", "diagnose"},
     {"validation"},
     {"cli"},

@@ -35,6 +35,7 @@ __all__ = [
     "RetouchError",
     "RunError",
     "RunFileError",
+    "SamplingError",
     "VerificationError",
 ]
 
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
         RetouchError,
         RunError,
         RunFileError,
+        SamplingError,
         VerificationError,
     )
     from retouch.region import Region, RegionPolicy

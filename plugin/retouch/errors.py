@@ -19,6 +19,7 @@ __all__ = [
     "RetouchError",
     "RunError",
     "RunFileError",
+    "SamplingError",
     "VerificationError",
 ]
 
@@ -68,6 +69,10 @@ class RunFileError(RetouchError):
 
 class ResultFileError(RetouchError):
     """A result cannot be written to where it was asked for."""
+
+
+class SamplingError(RetouchError, ValueError):
+    """A sampling loop was asked for with a schedule, conditions or latents that do not fit."""
 
 
 class NonFiniteError(RetouchError, FloatingPointError):

@@ -14,15 +14,23 @@ from retouch.region._active import ActiveRows
 from retouch.region._coverage import covered_cells, prefix_sums
 from retouch.region._joint import with_joint
 from retouch.region._policy import DEFAULT_POLICY, RegionPolicy, resolve_policy
-from retouch.region._selection import checked_mask, checked_shape, mask_from_boxes, mask_from_rows, mask_from_spans
+from retouch.region._selection import (
+    checked_mask,
+    checked_shape,
+    mask_from_boxes,
+    mask_from_difference,
+    mask_from_rows,
+    mask_from_spans,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
     """The positions of the editable input that an edit changes, and how far around them it computes.
 
-    Build one with :meth:`from_mask`, :meth:`from_boxes`, :meth:`from_spans`, :meth:`from_rows` or :meth:`full`.
-    These take ``policy``: a :class:`RegionPolicy` or the name of one in ``POLICIES``.
+    Build one with :meth:`from_mask`, :meth:`from_boxes`, :meth:`from_spans`, :meth:`from_rows`,
+    :meth:`from_difference` or :meth:`full`. These take ``policy``: a :class:`RegionPolicy` or the name of one in
+    ``POLICIES``.
 
     Attributes:
         mask: the selected positions, before any dilation (a read-only boolean array).
@@ -69,6 +77,37 @@ class Region:
     def full(cls, shape: Sequence[int], policy: str | RegionPolicy = DEFAULT_POLICY) -> Region:
         """All positions of an editable grid of that shape."""
         return cls.from_mask(np.ones(checked_shape(shape), np.bool_), policy)
+
+    @classmethod
+    def from_difference(
+        cls, before: ArrayLike, after: ArrayLike, *, threshold: float = 0.0, policy: str | RegionPolicy = DEFAULT_POLICY
+    ) -> Region:
+        """The positions at which two images differ by more than a threshold, in any channel.
+
+        Args:
+            before: an image, [height, width] or [height, width, channels].
+            after: another one of that shape.
+            threshold: in the images' own units.
+            policy: the region's policy.
+
+        Raises:
+            RegionError: the images are not of one shape, or differ nowhere by that much.
+        """
+        return cls.from_mask(mask_from_difference(before, after, threshold), policy)
+
+    def resampled(self, shape: Sequence[int]) -> Region:
+        """The region on a grid of another resolution: a position is selected if it covers any that is.
+
+        Args:
+            shape: the other grid's dims, like ``(64, 64)`` latents for a mask of 512 x 512 pixels.
+
+        Raises:
+            RegionError: the shape has another number of axes.
+        """
+        dims = checked_shape(shape)
+        if len(dims) != self.mask.ndim:
+            raise RegionError(f"Expected {self.mask.ndim} dims like those of the mask, got {dims}.")
+        return Region(covered_cells(prefix_sums(self.mask), dims, dilation=0, cell_dilation=0), self.policy)
 
     @property
     def area(self) -> float:

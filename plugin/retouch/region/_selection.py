@@ -139,3 +139,21 @@ def _threshold(dtype: np.dtype[np.generic]) -> str:
     if dtype == np.uint8:
         return "127"
     return "0.5" if np.issubdtype(dtype, np.floating) else "0"
+
+
+def mask_from_difference(before: ArrayLike, after: ArrayLike, threshold: float) -> NDArray[np.bool_]:
+    """The positions at which two images, [height, width] or [height, width, channels], differ by more than that."""
+    one, other = np.asarray(before), np.asarray(after)
+    if one.shape != other.shape or one.ndim not in (2, 3):
+        raise RegionError(
+            "Expected two images of one shape, [height, width] or [height, width, channels], got "
+            f"{one.shape} and {other.shape}."
+        )
+    difference = np.abs(one.astype(np.float64) - other.astype(np.float64))
+    mask: NDArray[np.bool_] = (difference if one.ndim == 2 else difference.max(axis=-1)) > threshold
+    if not mask.any():
+        raise RegionError(
+            f"Expected images that differ by more than {threshold} somewhere, but they differ by at most "
+            f"{difference.max()}. Give a lower threshold, or another image."
+        )
+    return mask
