@@ -21,6 +21,11 @@ __all__ = [
     "Progress",
     "edit",
     "edit_many",
+    # A text-to-image pipeline
+    "Generation",
+    "GenerationReport",
+    "PromptEdit",
+    "TextToImage",
     # Where to edit, and in which direction
     "Direction",
     "Injection",
@@ -34,8 +39,11 @@ from retouch.sampling._denoiser import Denoiser, Guidance
 from retouch.sampling._direction import Direction, Injection
 from retouch.sampling._edit import edit, edit_many
 from retouch.sampling._generate import Progress, generate
+from retouch.sampling._generation import Generation, GenerationReport
+from retouch.sampling._prompt_edit import PromptEdit
 from retouch.sampling._proposal import Proposal, propose_region
 from retouch.sampling._recording import Recording
 from retouch.sampling._schedule import Schedule, Scheduler
 from retouch.sampling._states import MissingStates
+from retouch.sampling._text_to_image import TextToImage
 from retouch.sampling._trajectory import Step, Trajectory, TrajectoryReport

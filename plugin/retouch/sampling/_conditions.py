@@ -47,4 +47,5 @@ class Conditions:
         if len(outputs) == 1:
             return outputs[0]
         negative, positive = outputs
-        return negative + negative.dtype.type(self.guidance) * (positive - negative)
+        guided: NDArray[Any] = negative + negative.dtype.type(self.guidance) * (positive - negative)
+        return guided

@@ -65,7 +65,7 @@ def propose_region(trajectory: Trajectory, conditions: Conditions, *, steps: Seq
             other = full_step(trajectory.denoiser, stepper, conditions, step.index, step.latents, record=False)
             heats.append(_heat(trajectory.denoiser, other.output - step.output))
         stepper.step(step.output, step.index, step.latents)
-    heat = np.mean(heats, axis=0, dtype=np.float32)
+    heat = np.asarray(np.mean(heats, axis=0), np.float32)
     if not heat.any():
         raise SamplingError("Expected conditions under which the model predicts something else, got the same output.")
     return Proposal(heat, chosen)
@@ -86,4 +86,4 @@ def _heat(denoiser: Denoiser, difference: NDArray[Any]) -> NDArray[np.float32]:
     others = tuple(axis for axis in range(difference.ndim) if axis not in kept)
     heat = np.abs(difference).mean(axis=others, dtype=np.float32)
     largest = np.percentile(heat, _CLIPPED) or heat.max()
-    return np.clip(heat / largest, 0, 1) if largest > 0 else heat
+    return np.asarray(np.clip(heat / largest, 0, 1) if largest > 0 else heat, np.float32)

@@ -21,7 +21,7 @@ class Recording:
 
     def __post_init__(self) -> None:
         for name, value, least in (("stride", self.stride, 1), ("last", self.last, 0)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            if value is not None and not (type(value) is int and value >= least):
                 raise SamplingError(f"Expected Recording.{name} to be an integer of at least {least}, got {value!r}.")
 
     def keeps(self, index: int, steps: int) -> bool:

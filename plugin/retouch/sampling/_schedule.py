@@ -57,7 +57,7 @@ class Schedule:
     options: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
+        if not (type(self.steps) is int and self.steps >= 1):
             raise SamplingError(f"Expected at least 1 step, as an integer, got {self.steps!r}.")
         for method in ("set_timesteps", "step", "config"):
             if not hasattr(self.scheduler, method):

@@ -1,0 +1,282 @@
+"""A text-to-image pipeline whose images can be edited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retouch.engines.ort import OrtEngine, Provider
+from retouch.errors import RunError
+from retouch.region import Region, RegionPolicy
+from retouch.sampling._change import Change
+from retouch.sampling._components import TEXT, Components
+from retouch.sampling._conditions import Conditions
+from retouch.sampling._decoder import Decoder
+from retouch.sampling._denoiser import Denoiser, Guidance
+from retouch.sampling._direction import Direction, Injection
+from retouch.sampling._edit import edit_many
+from retouch.sampling._generate import Callback, generate
+from retouch.sampling._generation import Generation, GenerationReport
+from retouch.sampling._prompt import PromptEncoder
+from retouch.sampling._prompt_edit import PromptEdit
+from retouch.sampling._proposal import Proposal, propose_region
+from retouch.sampling._recording import Recording
+from retouch.sampling._schedule import Schedule, Scheduler
+from retouch.sampling._states import MissingStates
+from retouch.sampling._trajectory import Trajectory
+from retouch.session import EditSession, GroupNormMode
+from retouch.states import StateStore
+
+_KEPT_PROMPTS = 64
+
+
+class TextToImage:
+    """A pipeline of Stable Diffusion's kind that ``retouch export DIRECTORY`` wrote: generates images, and edits them.
+
+    The constructor only stores its arguments; the parts load when they are first used.
+
+    Example:
+        >>> with TextToImage("scenes") as pipeline:
+        ...     image = pipeline.generate("a red circle on the left, gray background", seed=1)
+        ...     edited = pipeline.edit(image, mask, "a blue circle on the left, gray background")
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        providers: Sequence[Provider] | None = None,
+        threads: int | None = None,
+        *,
+        scheduler: Scheduler | None = None,
+        group_norm: GroupNormMode | None = None,
+        store: StateStore | None = None,
+    ) -> None:
+        """Stores the arguments.
+
+        Args:
+            path: the directory.
+            providers: ONNX Runtime execution providers by preference; ``None`` means the CPU.
+            threads: threads per run; ``None`` leaves the choice to the engine.
+            scheduler: a scheduler of diffusers; ``None`` means the pipeline's own.
+            group_norm: how GroupNorm sees edits; ``None`` means as sessions do by themselves.
+            store: where states are kept; ``None`` means in memory, until the pipeline closes.
+        """
+        self._path = Path(path)
+        self._engine = OrtEngine(providers, threads)
+        self._scheduler = scheduler
+        options: dict[str, Any] = {"providers": providers, "threads": threads, "store": store}
+        self._session_options = options if group_norm is None else {**options, "group_norm": group_norm}
+        self._parts: _Parts | None = None
+
+    def open(self) -> Self:
+        """The pipeline, with its parts loaded."""
+        self._loaded()
+        return self
+
+    def close(self) -> None:
+        """Free the sessions, and the states that are not in a store of the caller's own."""
+        parts, self._parts = self._parts, None
+        if parts is not None:
+            parts.denoiser.session.close()
+            parts.decoder.session.close()
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def denoiser(self) -> Denoiser:
+        """The denoiser, for :func:`retouch.sampling.generate` and its like."""
+        return self._loaded().denoiser
+
+    @property
+    def image_shape(self) -> tuple[int, int]:
+        """Height and width of the images."""
+        return self._loaded().decoder.image_shape()
+
+    def conditions(self, prompt: str, negative_prompt: str = "", guidance: float = 7.5) -> Conditions:
+        """The denoiser's conditions for a prompt; a guidance scale of at most 1 switches guidance off."""
+        encode = self._loaded().encode
+        negative = {TEXT: encode(negative_prompt)} if guidance > 1 else None
+        return Conditions({TEXT: encode(prompt)}, negative, guidance)
+
+    def direction(self, source: str, target: str, injection: Injection = Injection.ADD) -> Direction:
+        """The direction from one prompt to another, for :class:`PromptEdit`."""
+        encode = self._loaded().encode
+        return Direction({TEXT: encode(source)}, {TEXT: encode(target)}, injection)
+
+    def generate(
+        self,
+        prompt: str,
+        negative_prompt: str = "",
+        *,
+        steps: int = 20,
+        guidance: float = 7.5,
+        seed: int = 0,
+        recording: Recording | None = None,
+        callback: Callback | None = None,
+    ) -> Generation:
+        """An image of a prompt, recorded so that it can be edited.
+
+        Args:
+            prompt: what is asked for.
+            negative_prompt: what guidance leads away from.
+            steps: number of steps.
+            guidance: scale of guidance; at most 1 switches it off.
+            seed: seed of all noise.
+            recording: which steps keep their states; ``None`` means all. The decoder keeps its own if any step does.
+            callback: called after every step. What it raises ends the loop, and nothing of it is kept.
+
+        Raises:
+            RunError: the states do not fit into the store.
+            SamplingError: the prompt is too long, or an option is out of range.
+        """
+        parts = self._loaded()
+        conditions = self.conditions(prompt, negative_prompt, guidance)
+        schedule = Schedule(self._own_scheduler, steps)
+        trajectory = generate(parts.denoiser, schedule, conditions, seed=seed, recording=recording, callback=callback)
+        try:
+            image, run = parts.decoder.decode(trajectory.latents, record=bool(trajectory.recorded))
+        except BaseException:
+            trajectory.close()
+            raise
+        return Generation(image, prompt, negative_prompt, trajectory, decoded=run if trajectory.recorded else None)
+
+    def edit(
+        self,
+        generation: Generation,
+        region: Region | NDArray[np.bool_],
+        prompt: str | None = None,
+        *,
+        direction: tuple[Direction, float] | None = None,
+        seed: int | None = None,
+        strength: float = 1.0,
+        policy: str | RegionPolicy | None = None,
+        record: bool = False,
+        missing: MissingStates = MissingStates.ERROR,
+        callback: Callback | None = None,
+    ) -> Generation:
+        """The image with something else inside a region: see :class:`PromptEdit` and :meth:`edit_many`."""
+        edits = [PromptEdit(region, prompt, direction, seed)]
+        return self.edit_many(
+            generation, edits, strength=strength, policy=policy, record=record, missing=missing, callback=callback
+        )[0]
+
+    def edit_many(
+        self,
+        generation: Generation,
+        edits: Sequence[PromptEdit],
+        *,
+        strength: float = 1.0,
+        policy: str | RegionPolicy | None = None,
+        record: bool = False,
+        missing: MissingStates = MissingStates.ERROR,
+        callback: Callback | None = None,
+    ) -> list[Generation]:
+        """The images of several edits of one generation, in their order; none sees another's changes.
+
+        Latents outside an edit's region stay the base's at every step, bit for bit, and so do pixels outside the region
+        and the rows around it that the policy lets the decoder compute. Guidance is the base's.
+
+        Args:
+            generation: the base, which stays as it is.
+            edits: the edits.
+            strength: share of the steps that is computed, the last ones; the steps before them are the base's.
+            policy: how far around a region to compute; ``None`` means the region's own, for a mask the default.
+            record: whether the results will be edited further.
+            missing: what to do where states of the base are gone.
+            callback: called after every step. What it raises ends the edits, and nothing of them is kept.
+
+        Raises:
+            RegionError: a mask has another resolution than image and latents.
+            RunError: states of the base are gone.
+            SamplingError: a prompt is too long, or an option is out of range.
+        """
+        changes = [self._change(generation, one, policy) for one in edits]
+        trajectories = edit_many(
+            generation.trajectory, changes, strength=strength, record=record, missing=missing, callback=callback
+        )
+        return [
+            self._decoded(generation, one, change, trajectory, record=record, missing=missing)
+            for one, change, trajectory in zip(edits, changes, trajectories, strict=True)
+        ]
+
+    def propose_region(self, generation: Generation, prompt: str) -> Proposal:
+        """Where another prompt would change an image; its regions are on the grid of the latents."""
+        base = generation.trajectory
+        edit = PromptEdit(Region.full(self.image_shape), prompt)
+        return propose_region(base, edit.conditions(base.conditions, TEXT, self._loaded().encode))
+
+    def _session(self, bundle: Path) -> EditSession:
+        return EditSession(bundle, **self._session_options)
+
+    @cached_property
+    def _own_scheduler(self) -> Scheduler:
+        return Components.of(self._path).scheduler() if self._scheduler is None else self._scheduler
+
+    def _loaded(self) -> _Parts:
+        if self._parts is None:
+            self._parts = _load(Components.of(self._path), self._session, self._engine)
+        return self._parts
+
+    def _change(self, base: Generation, edit: PromptEdit, policy: str | RegionPolicy | None) -> Change:
+        parts, conditions = self._loaded(), base.trajectory.conditions
+        asked = edit.conditions(conditions, TEXT, parts.encode)
+        region = edit.on_latents(self.image_shape, parts.denoiser.latents_shape[2:], policy)
+        return Change(region, None if asked is conditions else asked, edit.seed)
+
+    def _decoded(
+        self,
+        base: Generation,
+        edit: PromptEdit,
+        change: Change,
+        trajectory: Trajectory,
+        *,
+        record: bool,
+        missing: MissingStates,
+    ) -> Generation:
+        prompt = base.prompt if edit.prompt is None else edit.prompt
+        decoder = self._loaded().decoder
+        run = base.decoded
+        if missing is MissingStates.RECOMPUTE and (run is None or run.id not in decoder.session.runs()):
+            run = decoder.decode(base.trajectory.latents, record=True)[1]
+        if run is None:
+            raise RunError(
+                "Expected the base's decoder run to be recorded. Record the base, or recompute what is missing."
+            )
+        image, report, kept = decoder.decode_edit(run, trajectory.latents, change.region, record=record)
+        if run is not base.decoded:
+            run.close()
+        assert trajectory.report is not None, "an edited trajectory has one"
+        made = GenerationReport(trajectory.report, report)
+        return Generation(image, prompt, base.negative_prompt, trajectory, base, made, kept)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a pipeline consists of, loaded."""
+
+    denoiser: Denoiser
+    decoder: Decoder
+    encode: Callable[[str], NDArray[np.float32]]
+
+
+def _load(components: Components, make: Callable[[Path], EditSession], engine: OrtEngine) -> _Parts:
+    session = make(components.denoiser).open()
+    inputs = {item.name: item for item in session.bundle.manifest.inputs}
+    batch, tokens = inputs[TEXT].shape[:2]
+    denoiser = Denoiser(session, Guidance.BATCH if batch == 2 else Guidance.CALLS)
+    decoder = Decoder(make(components.decoder).open(), *components.scaling())
+    encode = PromptEncoder(components.tokenizer, components.text_encoder, engine, tokens)
+    return _Parts(denoiser, decoder, lru_cache(maxsize=_KEPT_PROMPTS)(encode))
