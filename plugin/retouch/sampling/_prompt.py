@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 from numpy.typing import NDArray
 
 from retouch.engines import Engine
 from retouch.errors import SamplingError
 
-_IDS = "input_ids"
-
 
 class PromptEncoder:
-    """A tokenizer, and a text encoder as an ONNX graph whose first output holds the embeddings."""
+    """A tokenizer, and a text encoder as an ONNX graph that takes token ids and whose first output holds the embeddings."""
 
     def __init__(self, tokenizer: Path, graph: Path, engine: Engine, tokens: int) -> None:
         """Loads both.
@@ -31,6 +30,7 @@ class PromptEncoder:
         self._tokenizer: Any = AutoTokenizer.from_pretrained(str(tokenizer), local_files_only=True)
         self._engine = engine
         self._program = engine.open(graph)
+        self._ids = ir.load(graph).graph.inputs[0]
         self._tokens = tokens
 
     def __call__(self, prompt: str) -> NDArray[np.float32]:
@@ -48,6 +48,7 @@ class PromptEncoder:
                 "Shorten it; cutting it off would silently ignore its end."
             )
         padded = self._tokenizer(prompt, padding="max_length", max_length=self._tokens).input_ids
-        value = self._engine.value(np.array([padded], np.int64))
-        outputs = self._program.run({_IDS: value})
+        assert self._ids.name is not None and self._ids.dtype is not None, "an encoder's input has a name and a type"
+        value = self._engine.value(np.array([padded], self._ids.dtype.numpy()))
+        outputs = self._program.run({self._ids.name: value})
         return np.asarray(outputs[self._program.outputs[0]].numpy(), np.float32)
