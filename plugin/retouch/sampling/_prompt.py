@@ -14,7 +14,7 @@ from retouch.errors import SamplingError
 
 
 class PromptEncoder:
-    """A tokenizer, and a text encoder as an ONNX graph that takes token ids and whose first output holds the embeddings."""
+    """A tokenizer, and a text encoder: an ONNX graph that takes token ids and gives the embeddings first."""
 
     def __init__(self, tokenizer: Path, graph: Path, engine: Engine, tokens: int) -> None:
         """Loads both.
