@@ -69,9 +69,7 @@ def _weights_folder(model: ir.Model) -> Path | None:
     return folders.pop() if len(folders) == 1 else None
 
 
-def session_of(
-    graph: Path | bytes, name: str, *, folder: Path | None = None, optimised: bool = True
-) -> Any:  # noqa: ANN401 (onnxruntime has no types)
+def session_of(graph: Path | bytes, name: str, *, folder: Path | None = None, optimised: bool = True) -> Any:  # noqa: ANN401 (onnxruntime has no types)
     """A session that goes by a name in messages, of a graph file, or of a graph and the folder of its weights.
 
     Weights of a file beside the graph are mapped, and no copy of them is made: kernels do not pack them, nothing is

@@ -62,11 +62,6 @@ class TrajectoryReport:
         total = (self.start + len(self.runs)) * calls
         return sum(report.flop_ratio for step in self.runs for report in step) / total
 
-    @property
-    def error_free(self) -> bool:
-        """Whether every step used states of its own."""
-        return not any(self.staleness)
-
     def __str__(self) -> str:
         paths = [report.path for step in self.runs for report in step]
         lines = {
