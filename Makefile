@@ -3,17 +3,26 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+HEADERS := build/ort-headers
+NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
 .PHONY: bench demo fidelity validate test test-fast lint clean
 
+# The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
+$(HEADERS)/.tried:
+	mkdir -p $(HEADERS)
+	test -n "$(ORT_ROOT)$(ORT_INCLUDE_DIR)" || ort_ep/fetch_headers.sh $(HEADERS) || true
+	touch $@
+
 # torch comes first and pinned, so that the extras below are content with it and bring no CUDA build. The terrain model's
 # package comes without its dependencies: it asks for onnxruntime-gpu, which would overwrite onnxruntime.
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml $(NATIVE) $(HEADERS)/.tried
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet torch==2.13.0
-	$(BIN)/python -m pip install --quiet "scikit-build-core>=1.0"
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[cpu,demo,models,validate,dev]"
+	$(BIN)/python -m pip install --quiet "scikit-build-core>=1.0" cmake ninja
+	ORT_ROOT="$${ORT_ROOT:-$(CURDIR)/$(HEADERS)/root}" PATH="$(CURDIR)/$(BIN):$$PATH" \
+		$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[cpu,demo,models,validate,dev]"
 	$(BIN)/python -m pip install --quiet --no-deps adaptive-terrain-diffusion==0.4.2
 	touch $@
 
@@ -40,7 +49,7 @@ test-fast: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	mkdir -p build && rm -rf build/typed && $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --target build/typed .
+	mkdir -p build && rm -rf build/typed && PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --target build/typed .
 	cd build/typed && ../../$(BIN)/python -m mypy --config-file ../../pyproject.toml -p retouch
 
 clean:

@@ -13,6 +13,7 @@ FOLDERS = {
     "retouch": "plugin/retouch",
     "retouch.export": "export",
     "retouch.models": "models",
+    "retouch.ort_ep": "ort_ep",
     "retouch.validation": "validation",
 }
 # Lowest first. A package may import from itself and from every layer below its own.
@@ -21,6 +22,7 @@ LAYERS = [
     {"files"},
     {"bundle"},
     {"region"},
+    {"ort_ep"},
     {"export", "engines"},
     {"models"},
     {"states"},

@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = {"retouch": "plugin/retouch", "retouch.export": "export", "retouch.models": "models"}
+FOLDERS = {
+    "retouch": "plugin/retouch",
+    "retouch.export": "export",
+    "retouch.models": "models",
+    "retouch.ort_ep": "ort_ep",
+}
 ENTRY_POINTS = {"__main__"}
 
 

@@ -20,6 +20,7 @@ from retouch.cli._feeds import INPUT_HELP, RANGE_HELP
 from retouch.cli._images import Range
 from retouch.cli._results import JSON_HELP, result_console, write_json
 from retouch.cli._trace import print_trace, trace_non_finite
+from retouch.ort_ep import Availability, register
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ def doctor(
     found = {package.name: _version(package) for package in _PACKAGES}
     providers = _providers()
     remarks = _remarks(found, providers)
-    write_json(json_file, _summary(found, providers, remarks))
+    kernels = register()
+    write_json(json_file, {**_summary(found, providers, remarks), "kernels": _kernels(kernels)})
     console.print(
         f"retouch {__version__}, Python {platform.python_version()} on {platform.system()} {platform.machine()}, "
         f"{os.cpu_count()} cores",
@@ -81,6 +83,7 @@ def doctor(
     )
     console.print(_table(found))
     console.print(f"engines, by execution provider of ONNX Runtime: {_engines(providers)}", highlight=False)
+    console.print(f"kernels of Retouch: {_kernels(kernels)}", highlight=False)
     for remark in remarks:
         console.print(escape(remark), style="yellow", highlight=False)
     if any(package.needed and found[package.name] is None for package in _PACKAGES):
@@ -102,6 +105,10 @@ def _engines(providers: list[str]) -> str:
     if not providers:
         return "none"
     return ", ".join(f"onnxruntime.{name.removesuffix('ExecutionProvider').lower()}" for name in providers)
+
+
+def _kernels(found: Availability) -> str:
+    return str(found.library) if found else f"none, {found.reason}; bundles run on the stock ones"
 
 
 def _remarks(found: dict[str, str | None], providers: list[str]) -> list[str]:

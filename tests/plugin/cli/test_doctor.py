@@ -11,6 +11,7 @@ import pytest
 
 from retouch import __version__
 from retouch.cli import _doctor
+from retouch.ort_ep import LIBRARY_VARIABLE
 
 # What makes a package impossible to import, in a process of its own.
 WITHOUT = "import sys; sys.modules[{name!r}] = None; from retouch.cli import main; sys.argv[0] = 'retouch'; main()"
@@ -55,3 +56,9 @@ def test_every_command_has_help(call: Any, command: str) -> None:
     called = call(command, "--help")
     assert called.code == 0
     assert "Usage" in called.stdout
+
+
+def test_says_why_there_are_no_kernels(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LIBRARY_VARIABLE, "/nowhere/lib.so")
+    told = call("doctor", "--json", "-").json["kernels"]
+    assert told == f"none, {LIBRARY_VARIABLE} names '/nowhere/lib.so', which is no file; bundles run on the stock ones"

@@ -1,0 +1,49 @@
+#include "factory.h"
+
+#include "api.h"
+#include "ep.h"
+
+namespace retouch {
+
+Factory::Factory() : OrtEpFactory{}, registry_(kProviderName) {
+  ort_version_supported = runtime().version;
+  GetName = [](const OrtEpFactory*) noexcept -> const char* { return kProviderName; };
+  GetVendor = [](const OrtEpFactory*) noexcept -> const char* { return "Retouch"; };
+  GetVendorId = [](const OrtEpFactory*) noexcept -> uint32_t { return 0; };
+  GetVersion = [](const OrtEpFactory*) noexcept -> const char* { return "0.1.0"; };
+  GetSupportedDevices = devices;
+  CreateEp = create;
+  ReleaseEp = release;
+  // Everything lies in the runtime's own host memory.
+  CreateAllocator = [](OrtEpFactory*, const OrtMemoryInfo*, const OrtKeyValuePairs*, OrtAllocator** made) noexcept -> OrtStatus* {
+    *made = nullptr;
+    return nullptr;
+  };
+  ReleaseAllocator = [](OrtEpFactory*, OrtAllocator*) noexcept {};
+  CreateDataTransfer = [](OrtEpFactory*, OrtDataTransferImpl** made) noexcept -> OrtStatus* {
+    *made = nullptr;
+    return nullptr;
+  };
+  IsStreamAware = [](const OrtEpFactory*) noexcept { return false; };
+}
+
+OrtStatus* ORT_API_CALL Factory::devices(OrtEpFactory* self, const OrtHardwareDevice* const* devices, size_t count,
+                                         OrtEpDevice** found, size_t room, size_t* found_count) noexcept {
+  return guarded([&] {
+    *found_count = 0;
+    for (size_t i = 0; i < count && *found_count < room; ++i) {
+      if (runtime().api->HardwareDevice_Type(devices[i]) != OrtHardwareDeviceType_CPU) continue;
+      check(runtime().ep->CreateEpDevice(self, devices[i], nullptr, nullptr, &found[*found_count]));
+      ++*found_count;
+    }
+  });
+}
+
+OrtStatus* ORT_API_CALL Factory::create(OrtEpFactory* self, const OrtHardwareDevice* const*, const OrtKeyValuePairs* const*, size_t,
+                                        const OrtSessionOptions*, const OrtLogger*, OrtEp** made) noexcept {
+  return guarded([&] { *made = new Ep(static_cast<Factory*>(self)->registry()); });
+}
+
+void ORT_API_CALL Factory::release(OrtEpFactory*, OrtEp* ep) noexcept { delete static_cast<Ep*>(static_cast<EpAbi*>(ep)); }
+
+}  // namespace retouch

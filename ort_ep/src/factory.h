@@ -1,0 +1,28 @@
+// The factory through which the runtime finds the devices and makes the execution provider.
+#pragma once
+
+#include "kernel_registry.h"
+
+namespace retouch {
+
+/// The name by which sessions ask for the execution provider.
+constexpr const char* kProviderName = "RetouchExecutionProvider";
+
+/// Makes execution providers; one per registration of the library.
+class Factory : public OrtEpFactory {
+ public:
+  Factory();
+
+  Registry& registry() noexcept { return registry_; }
+
+ private:
+  static OrtStatus* ORT_API_CALL devices(OrtEpFactory*, const OrtHardwareDevice* const* devices, size_t count, OrtEpDevice** found,
+                                         size_t room, size_t* found_count) noexcept;
+  static OrtStatus* ORT_API_CALL create(OrtEpFactory* self, const OrtHardwareDevice* const*, const OrtKeyValuePairs* const*, size_t,
+                                        const OrtSessionOptions*, const OrtLogger*, OrtEp** made) noexcept;
+  static void ORT_API_CALL release(OrtEpFactory*, OrtEp* ep) noexcept;
+
+  Registry registry_;
+};
+
+}  // namespace retouch

@@ -1,0 +1,77 @@
+#include "kernel_registry.h"
+
+#include <memory>
+
+#include "api.h"
+#include "kernels/ops.h"
+
+namespace retouch {
+namespace {
+
+/// A kernel in the shape in which the runtime calls it.
+class RegisteredKernel : public KernelImplAbi {
+ public:
+  explicit RegisteredKernel(std::unique_ptr<Kernel> kernel) : KernelImplAbi{}, kernel_(std::move(kernel)) {
+    ort_version_supported = runtime().version;
+    Compute = compute;
+    Release = [](KernelImplAbi* self) noexcept { delete static_cast<RegisteredKernel*>(self); };
+    PrePackWeight = pack;
+  }
+
+ private:
+  static OrtStatus* ORT_API_CALL compute(KernelImplAbi* self, OrtKernelContext* context) noexcept {
+    return guarded([&] { static_cast<RegisteredKernel*>(self)->kernel_->compute(Context(context)); });
+  }
+
+  static OrtStatus* ORT_API_CALL pack(KernelImplAbi* self, const OrtValue* tensor, int input, OrtAllocator*, PackCache*,
+                                      bool* packed) noexcept {
+    return guarded([&] {
+      *packed = static_cast<RegisteredKernel*>(self)->kernel_->pack(static_cast<size_t>(input), tensor_of(tensor));
+    });
+  }
+
+  std::unique_ptr<Kernel> kernel_;
+};
+
+OrtStatus* ORT_API_CALL create(void* op, const OrtKernelInfo* info, KernelImplAbi** made) noexcept {
+  return guarded([&] {
+    *made = new RegisteredKernel(static_cast<const Op*>(op)->make(Attributes(info)));
+  });
+}
+
+void add(KernelRegistry* registry, const char* provider, const Op& op) {
+  const EpApi* ep = runtime().ep;
+  KernelDefBuilder* raw = nullptr;
+  check(ep->CreateKernelDefBuilder(&raw));
+  std::unique_ptr<KernelDefBuilder, void (*)(KernelDefBuilder*)> builder(raw, ep->ReleaseKernelDefBuilder);
+  check(ep->KernelDefBuilder_SetOperatorType(raw, op.name));
+  check(ep->KernelDefBuilder_SetDomain(raw, kDomain));
+  check(ep->KernelDefBuilder_SetSinceVersion(raw, 1, 1));
+  check(ep->KernelDefBuilder_SetExecutionProvider(raw, provider));
+  const int result = 0;
+  if (op.in_place >= 0) check(ep->KernelDefBuilder_AddInputOutputMutableAliases(raw, &op.in_place, &result, 1));
+  KernelDef* made = nullptr;
+  check(ep->KernelDefBuilder_Build(raw, &made));
+  std::unique_ptr<KernelDef, void (*)(KernelDef*)> def(made, ep->ReleaseKernelDef);
+  check(ep->KernelRegistry_AddKernel(registry, made, create, const_cast<Op*>(&op)));
+}
+
+}  // namespace
+
+Registry::~Registry() {
+  if (registry_ != nullptr) runtime().ep->ReleaseKernelRegistry(registry_);
+}
+
+const KernelRegistry* Registry::get() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (registry_ == nullptr) {
+    KernelRegistry* made = nullptr;
+    check(runtime().ep->CreateKernelRegistry(&made));
+    std::unique_ptr<KernelRegistry, void (*)(KernelRegistry*)> owned(made, runtime().ep->ReleaseKernelRegistry);
+    for (const Op* op : ops()) add(made, provider_, *op);
+    registry_ = owned.release();
+  }
+  return registry_;
+}
+
+}  // namespace retouch

@@ -1,0 +1,69 @@
+// MaskedMerge: recomputed rows put into a cached tensor, in place where the runtime allows it.
+#include <algorithm>
+#include <cstring>
+
+#include "api.h"
+#include "kernels/ops.h"
+
+namespace retouch {
+namespace {
+
+constexpr const char* kName = "MaskedMerge";
+constexpr size_t kBytesPerTask = 512 << 10;
+
+/// The row that an index names, counted over the leading axes of the cached tensor; negative ones count from the end.
+size_t position(const int64_t* index, size_t axes, const Shape& cached) {
+  int64_t flat = 0;
+  for (size_t axis = 0; axis < axes; ++axis) {
+    const int64_t size = cached[axis], given = index[axis];
+    if (given < -size || given >= size) {
+      throw Error(std::string(kName) + ": expected every index on axis " + std::to_string(axis) + " to be from -" +
+                  std::to_string(size) + " to before " + std::to_string(size) + ", got " + std::to_string(given));
+    }
+    flat = flat * size + (given < 0 ? given + size : given);
+  }
+  return static_cast<size_t>(flat);
+}
+
+void copy(const Context& context, const char* from, char* to, size_t bytes) {
+  const size_t tasks = std::max<size_t>(1, bytes / kBytesPerTask);
+  context.parallel_for(tasks, [&](size_t task) {
+    const size_t begin = bytes * task / tasks, end = bytes * (task + 1) / tasks;
+    std::memcpy(to + begin, from + begin, end - begin);
+  });
+}
+
+class MaskedMerge : public Kernel {
+ public:
+  void compute(const Context& context) const override {
+    const Tensor cached = context.input(0), index = context.input(1), rows = context.input(2);
+    require(index.shape.rank() == 2 && index.shape[1] >= 1 && index.shape[1] <= static_cast<int64_t>(cached.shape.rank()), kName,
+            "index [M, K] with K at most the rank of cached", index);
+    const size_t count = static_cast<size_t>(index.shape[0]), axes = static_cast<size_t>(index.shape[1]);
+    Shape wanted{index.shape[0]};
+    for (size_t axis = axes; axis < cached.shape.rank(); ++axis) wanted.push(cached.shape[axis]);
+    require(rows.shape == wanted, kName, "rows " + wanted.text(), rows);
+    const size_t bytes = static_cast<size_t>(cached.shape.count(axes)) * element_size(cached.type);
+    std::vector<size_t> positions(count);
+    for (size_t i = 0; i < count; ++i) positions[i] = position(index.as<int64_t>() + i * axes, axes, cached.shape);
+    const Tensor merged = context.output(0, cached.shape, cached.type);
+    if (merged.data != cached.data) copy(context, cached.as<char>(), merged.as<char>(), static_cast<size_t>(cached.shape.count(0, axes)) * bytes);
+    const size_t tasks = std::max<size_t>(1, count * bytes / kBytesPerTask);
+    context.parallel_for(tasks, [&](size_t task) {
+      for (size_t i = count * task / tasks; i < count * (task + 1) / tasks; ++i)
+        std::memcpy(merged.as<char>() + positions[i] * bytes, rows.as<char>() + i * bytes, bytes);
+    });
+  }
+};
+
+bool claims(const Node& node) {
+  const std::vector<ValueType> types = node.input_types();
+  return types.size() == 3 && element_size(types[0].element) != 0 && types[0].element == types[2].element &&
+         types[1].element == ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
+}
+
+}  // namespace
+
+const Op kMaskedMerge = {kName, 0, claims, [](const Attributes&) -> std::unique_ptr<Kernel> { return std::make_unique<MaskedMerge>(); }};
+
+}  // namespace retouch

@@ -1,0 +1,45 @@
+// What can be asked of a node before and while its kernel is made.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "abi.h"
+
+namespace retouch {
+
+/// The type of a value: element type, and the sizes of its axes, -1 where they are open; no axes if nothing is known.
+struct ValueType {
+  ONNXTensorElementDataType element = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+  std::vector<int64_t> dims;
+};
+
+/// A node of a graph that is being distributed over execution providers.
+class Node {
+ public:
+  explicit Node(const OrtNode* node) : node_(node) {}
+
+  std::string domain() const;
+  std::string op_type() const;
+
+  /// The types of the operands; of undefined element type where one was left out.
+  std::vector<ValueType> input_types() const;
+
+  const OrtNode* raw() const noexcept { return node_; }
+
+ private:
+  const OrtNode* node_;
+};
+
+/// The attributes of a node whose kernel is being made.
+class Attributes {
+ public:
+  explicit Attributes(const OrtKernelInfo* info) noexcept : info_(info) {}
+
+  int64_t integer(const char* name, int64_t otherwise) const;
+
+ private:
+  const OrtKernelInfo* info_;
+};
+
+}  // namespace retouch

@@ -1,0 +1,97 @@
+"""A model of one operator of ours, run by the execution provider and by its function body on independent references."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.reference
+import onnx_ir as ir
+import onnxruntime
+
+from retouch.export.ops import functions
+from retouch.ort_ep import register
+
+DOMAIN = "ai.retouch"
+OPSET = 18
+
+
+def make_model(
+    op: str,
+    feeds: Mapping[str, np.ndarray | None],
+    constants: Mapping[str, np.ndarray] | None = None,
+    attributes: Mapping[str, Any] | None = None,
+) -> onnx.ModelProto:
+    """One node whose operands are the feeds, in order; those among the constants too are initializers, ``None`` is left out."""
+    constants = constants or {}
+    function = next(ir.serde.serialize_function(f) for f in functions(OPSET) if f.name == op)
+    names = ["" if value is None else name for name, value in feeds.items()]
+    while names and not names[-1]:
+        names.pop()
+    inputs = [
+        onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), [None] * value.ndim)
+        for name, value in feeds.items()
+        if value is not None and name not in constants
+    ]
+    first = next(value for value in feeds.values() if value is not None)
+    output = onnx.helper.make_tensor_value_info("out", onnx.helper.np_dtype_to_tensor_dtype(first.dtype), None)
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node(op, names, ["out"], domain=DOMAIN, name="node", **(attributes or {}))],
+        "single",
+        inputs,
+        [output],
+        [onnx.numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    opsets = [onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(DOMAIN, 1)]
+    return onnx.helper.make_model(graph, opset_imports=opsets, functions=[function], ir_version=10)
+
+
+def open_session(model: onnx.ModelProto, *, threads: int = 1, ours: bool = True) -> onnxruntime.InferenceSession:
+    """The model in a session with or without the execution provider."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    if ours:
+        options.add_provider_for_devices(list(register().devices), {})
+    return onnxruntime.InferenceSession(model.SerializeToString(), options)
+
+
+def claimed(session: onnxruntime.InferenceSession) -> list[str]:
+    """The operators of the nodes that the execution provider took."""
+    parts = session.get_provider_graph_assignment_info()
+    return [node.op_type for part in parts if part.ep_name == "RetouchExecutionProvider" for node in part.get_nodes()]
+
+
+def run_ours(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray | None], threads: int = 1) -> np.ndarray:
+    """The result of the execution provider, which must have claimed the node."""
+    session = open_session(model, threads=threads)
+    assert claimed(session) == [model.graph.node[0].op_type]
+    wanted = {value.name for value in model.graph.input}
+    (result,) = session.run(None, {name: value for name, value in feeds.items() if name in wanted})
+    return np.asarray(result)
+
+
+def run_reference(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray | None]) -> np.ndarray:
+    """The result of the function body in onnx's reference evaluator."""
+    wanted = {value.name for value in model.graph.input}
+    (result,) = onnx.reference.ReferenceEvaluator(model).run(
+        None, {name: value for name, value in feeds.items() if name in wanted}
+    )
+    return np.asarray(result)
+
+
+def neighbourhood(
+    rng: np.random.Generator, active: int, cached: int, taps: int, row: Sequence[int], dtype: str = "float32"
+) -> dict[str, np.ndarray]:
+    """Random operands of GatherRows and EditConv: every kind of table row is named, unless there is none."""
+    halo = rng.permutation(cached)[: cached // 2].astype(np.int64)
+    return {
+        "rows": rng.standard_normal((active, *row)).astype(dtype),
+        "cached": rng.standard_normal((cached, *row)).astype(dtype),
+        "halo": halo,
+        "pad": np.zeros((1, *row), dtype),
+        "neighbours": rng.integers(0, active + len(halo) + 1, (active, taps)).astype(np.int64),
+    }

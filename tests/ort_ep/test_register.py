@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from retouch.ort_ep import LIBRARY_VARIABLE, library, register
+
+
+def test_registering_from_many_threads_gives_the_same_answer() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = [job.result() for job in [pool.submit(register) for _ in range(32)]]
+    assert {(bool(answer), answer.reason) for answer in answers} == {(bool(answers[0]), answers[0].reason)}
+    assert bool(answers[0]) == isinstance(library(), Path)
+
+
+def test_a_library_named_by_the_environment_must_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LIBRARY_VARIABLE, "/nowhere/lib.so")
+    answer = register()
+    assert not answer
+    assert answer.reason == f"{LIBRARY_VARIABLE} names '/nowhere/lib.so', which is no file"
+
+
+def test_a_file_that_is_no_library_is_a_reason_and_no_crash(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.so"
+    broken.write_bytes(b"not a library")
+    code = "from retouch.ort_ep import register; answer = register(); print(bool(answer), answer.reason)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={LIBRARY_VARIABLE: str(broken)}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith(f"False onnxruntime could not load {broken}")
