@@ -1,5 +1,6 @@
 #include "node.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "api.h"
@@ -26,6 +27,12 @@ ValueType type_of(const OrtValueInfo* value) {
 
 }  // namespace
 
+bool ValueType::is_optional_row(ONNXTensorElementDataType type, int64_t columns) const {
+  if (is(ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED)) return true;
+  const auto ones = dims.empty() ? 0 : std::count(dims.begin(), dims.end() - 1, 1);
+  return is(type) && !dims.empty() && dims.back() == columns && static_cast<size_t>(ones) + 1 == dims.size();
+}
+
 std::string Node::domain() const {
   const char* text = nullptr;
   check(runtime().api->Node_GetDomain(node_, &text));
@@ -38,14 +45,37 @@ std::string Node::op_type() const {
   return text;
 }
 
-std::vector<ValueType> Node::input_types() const {
-  const OrtApi* api = runtime().api;
+std::vector<const OrtValueInfo*> Node::inputs() const {
   size_t count = 0;
-  check(api->Node_GetNumInputs(node_, &count));
+  check(runtime().api->Node_GetNumInputs(node_, &count));
   std::vector<const OrtValueInfo*> values(count);
-  check(api->Node_GetInputs(node_, values.data(), count));
+  check(runtime().api->Node_GetInputs(node_, values.data(), count));
+  return values;
+}
+
+bool Node::is_constant(size_t input) const {
+  bool constant = false;
+  check(runtime().api->ValueInfo_IsConstantInitializer(inputs().at(input), &constant));
+  return constant;
+}
+
+int64_t Node::integer(const char* name, int64_t otherwise) const {
+  const OrtApi* api = runtime().api;
+  const OrtOpAttr* attribute = nullptr;
+  OrtStatus* status = api->Node_GetAttributeByName(node_, name, &attribute);
+  if (status != nullptr) {
+    api->ReleaseStatus(status);
+    return otherwise;
+  }
+  int64_t value = otherwise;
+  size_t size = 0;
+  if (attribute != nullptr) check(api->ReadOpAttr(attribute, ORT_OP_ATTR_INT, &value, sizeof(value), &size));
+  return value;
+}
+
+std::vector<ValueType> Node::input_types() const {
   std::vector<ValueType> types;
-  for (const OrtValueInfo* value : values) types.push_back(type_of(value));
+  for (const OrtValueInfo* value : inputs()) types.push_back(type_of(value));
   return types;
 }
 

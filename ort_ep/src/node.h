@@ -12,6 +12,11 @@ namespace retouch {
 struct ValueType {
   ONNXTensorElementDataType element = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
   std::vector<int64_t> dims;
+
+  bool is(ONNXTensorElementDataType type) const noexcept { return element == type; }
+
+  /// Whether it was left out, or is [columns] of a type, perhaps behind axes of size one.
+  bool is_optional_row(ONNXTensorElementDataType type, int64_t columns) const;
 };
 
 /// A node of a graph that is being distributed over execution providers.
@@ -25,9 +30,17 @@ class Node {
   /// The types of the operands; of undefined element type where one was left out.
   std::vector<ValueType> input_types() const;
 
+  /// Whether an operand is the same in every run.
+  bool is_constant(size_t input) const;
+
+  /// An attribute.
+  int64_t integer(const char* name, int64_t otherwise) const;
+
   const OrtNode* raw() const noexcept { return node_; }
 
  private:
+  std::vector<const OrtValueInfo*> inputs() const;
+
   const OrtNode* node_;
 };
 

@@ -23,15 +23,17 @@ def make_model(
     feeds: Mapping[str, np.ndarray | None],
     constants: Mapping[str, np.ndarray] | None = None,
     attributes: Mapping[str, Any] | None = None,
+    *,
+    open_dims: bool = False,
 ) -> onnx.ModelProto:
-    """One node whose operands are the feeds, in order; those among the constants too are initializers, ``None`` is left out."""
+    """One node whose operands are the feeds in order: initializers if also among the constants, left out if ``None``."""
     constants = constants or {}
     function = next(ir.serde.serialize_function(f) for f in functions(OPSET) if f.name == op)
     names = ["" if value is None else name for name, value in feeds.items()]
-    while names and not names[-1]:
-        names.pop()
     inputs = [
-        onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), [None] * value.ndim)
+        onnx.helper.make_tensor_value_info(
+            name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), [None] * value.ndim if open_dims else _shape(value)
+        )
         for name, value in feeds.items()
         if value is not None and name not in constants
     ]
@@ -46,6 +48,11 @@ def make_model(
     )
     opsets = [onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(DOMAIN, 1)]
     return onnx.helper.make_model(graph, opset_imports=opsets, functions=[function], ir_version=10)
+
+
+def _shape(value: np.ndarray) -> list[int | None]:
+    """The number of rows is open, as in edit graphs; a bias has none."""
+    return list(value.shape) if value.ndim == 1 and value.dtype == np.float32 else [None, *value.shape[1:]]
 
 
 def open_session(model: onnx.ModelProto, *, threads: int = 1, ours: bool = True) -> onnxruntime.InferenceSession:

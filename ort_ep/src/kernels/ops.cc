@@ -5,7 +5,7 @@
 namespace retouch {
 
 const std::vector<const Op*>& ops() {
-  static const std::vector<const Op*> all = {&kGatherRows, &kMaskedMerge};
+  static const std::vector<const Op*> all = {&kEditConv, &kGatherRows, &kMaskedMerge, &kRowLinear};
   return all;
 }
 

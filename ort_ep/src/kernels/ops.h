@@ -11,8 +11,10 @@ namespace retouch {
 /// The domain of the operators.
 constexpr const char* kDomain = "ai.retouch";
 
+extern const Op kEditConv;
 extern const Op kGatherRows;
 extern const Op kMaskedMerge;
+extern const Op kRowLinear;
 
 /// The operators, in no particular order.
 const std::vector<const Op*>& ops();

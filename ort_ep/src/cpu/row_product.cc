@@ -1,0 +1,96 @@
+#include "cpu/row_product.h"
+
+#include <algorithm>
+
+#include "cpu/dispatch.h"
+#include "cpu/weight_memory.h"
+
+namespace retouch {
+namespace {
+
+/// Depth of a block of weights that several tiles use one after the other: it stays in the second-level cache.
+constexpr size_t kBlockDepth = 256;
+/// Bytes of rows that one task reads again and again, for every panel.
+constexpr size_t kTaskBytes = 1 << 20;
+constexpr size_t kLeastTaskRows = 96;
+
+constexpr size_t kLine = 16;
+
+size_t divided_up(size_t a, size_t b) { return (a + b - 1) / b; }
+
+/// A part of the depth: several whole taps, or some channels of one tap.
+struct Block {
+  size_t tap, taps, first_channel, channels;
+};
+
+/// The block that begins at a depth.
+Block block_at(size_t depth, const Rows& rows, size_t wanted) {
+  const size_t taps = rows.taps, channels = rows.channels;
+  const size_t tap = depth / channels, first = depth % channels;
+  if (channels <= wanted) return {tap, std::min(taps - tap, std::max<size_t>(1, wanted / channels)), 0, channels};
+  const size_t parts = divided_up(channels, wanted), part = divided_up(channels, parts);
+  return {tap, 1, first, std::min(part, channels - first)};
+}
+
+}  // namespace
+
+RowProduct::RowProduct(const Source& source, size_t depth, size_t columns)
+    : tiles_(tiles()), depth_(depth), columns_(columns), panels_(divided_up(columns, tiles_.panel())), packed_(weight_memory(divided_up(columns, tiles_.lanes) * tiles_.lanes * depth)) {
+  const size_t lanes = tiles_.lanes;
+  float* to = packed_.get();
+  for (size_t begin = 0; begin < columns; begin += tiles_.panel()) {
+    const size_t valid = std::min(tiles_.panel(), columns - begin), width = divided_up(valid, lanes) * lanes;
+    for (size_t k = 0; k < depth; ++k, to += width) {
+      const float* from = source.data + k * source.depth_stride + begin * source.column_stride;
+      for (size_t n = 0; n < valid; ++n) to[n] = from[n * source.column_stride];
+      std::fill(to + valid, to + width, 0.0F);
+    }
+  }
+}
+
+void RowProduct::run(const Context& context, const Rows& rows, size_t count, const float* bias, float* out) const {
+  if (count == 0 || columns_ == 0) return;
+  const size_t most = std::max(kLeastTaskRows, kTaskBytes / std::max<size_t>(1, rows.channels * sizeof(float)));
+  const size_t chunks = divided_up(count, most);
+  context.parallel_for(chunks * panels_, [&](size_t task) {
+    const size_t chunk = task / panels_, begin = count * chunk / chunks, end = count * (chunk + 1) / chunks;
+    run_panel({rows.pointers + begin * rows.taps, rows.taps, rows.channels}, end - begin, bias, out + begin * columns_, task % panels_);
+  });
+}
+
+void RowProduct::run_panel(const Rows& rows, size_t count, const float* bias, float* out, size_t panel) const {
+  const size_t first = panel * tiles_.panel(), valid = std::min(tiles_.panel(), columns_ - first);
+  const size_t vectors = divided_up(valid, tiles_.lanes), width = vectors * tiles_.lanes, groups = divided_up(count, kMaxTileRows);
+  const float* weights = packed_.get() + first * depth_;
+  const float* end = packed_.get() + (panels_ - 1) * tiles_.panel() * depth_;
+  Tile tile{};
+  tile.row_stride = rows.taps;
+  tile.bias = bias == nullptr ? nullptr : bias + first;
+  tile.out_stride = columns_;
+  tile.columns = valid;
+  for (size_t begin = 0; begin < depth_;) {
+    // A single group reads the weights once, so nothing is gained by cutting the depth.
+    const Block block = block_at(begin, rows, groups == 1 ? depth_ : kBlockDepth);
+    const size_t size = block.taps * block.channels;
+    tile.taps = block.taps;
+    tile.first_channel = block.first_channel;
+    tile.channels = block.channels;
+    tile.weights = weights + begin * width;
+    tile.first = begin == 0;
+    // What is read next is fetched meanwhile, a part by every group: the next block, which may be the next panel's.
+    const float* next = tile.weights + size * width;
+    const size_t lines = width / kLine, own = divided_up(lines, groups);
+    const bool more = groups > 1 && next + size * width <= end;
+    for (size_t group = 0; group < groups; ++group) {
+      const size_t from = count * group / groups, to = count * (group + 1) / groups;
+      tile.rows = rows.pointers + from * rows.taps + block.tap;
+      tile.out = out + from * columns_ + first;
+      tile.next = more && group * own < lines ? next + group * own * size * kLine : nullptr;
+      tile.next_lines = own;
+      tiles_.functions[to - from - 1][vectors - 1](tile);
+    }
+    begin += size;
+  }
+}
+
+}  // namespace retouch

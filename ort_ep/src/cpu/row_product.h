@@ -1,0 +1,50 @@
+// Products of scattered rows with weights that are packed once.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "context.h"
+#include "cpu/tile.h"
+
+namespace retouch {
+
+/// The operands of a product: for every row of the result `taps` pointers to `channels` numbers each.
+struct Rows {
+  const char* const* pointers;
+  size_t taps;
+  size_t channels;
+};
+
+/// Weights [depth, columns] in panels of columns, and products with rows that lie anywhere.
+///
+/// The depth is divided into taps. A row of the result is bias + sum over taps of (the tap's numbers) times (the tap's
+/// weights): a convolution whose neighbours were not copied together, or with one tap a matrix product.
+class RowProduct {
+ public:
+  /// Where the weight of (depth, column) lies.
+  struct Source {
+    const float* data;
+    size_t depth_stride;
+    size_t column_stride;
+  };
+
+  RowProduct(const Source& source, size_t depth, size_t columns);
+
+  size_t columns() const noexcept { return columns_; }
+  size_t depth() const noexcept { return depth_; }
+
+  /// Computes `count` rows into `out` [count, columns]. `bias` [columns] may be null.
+  void run(const Context& context, const Rows& rows, size_t count, const float* bias, float* out) const;
+
+ private:
+  void run_panel(const Rows& rows, size_t count, const float* bias, float* out, size_t panel) const;
+
+  const Tiles& tiles_;
+  size_t depth_;
+  size_t columns_;
+  size_t panels_;
+  std::shared_ptr<float> packed_;
+};
+
+}  // namespace retouch

@@ -1,0 +1,53 @@
+// The innermost loops of products, built once per instruction set.
+//
+// Sources below cpu/ that are compiled for an instruction set must not use inline functions of others, the standard
+// library's included: the linker keeps one copy of each, and that copy could be one that this machine cannot run.
+#pragma once
+
+#include <stddef.h>
+
+namespace retouch {
+
+/// A few rows of a product times one panel of weights, over one block of the depth.
+struct Tile {
+  /// The first row's operands, one per tap; the next row's begin `row_stride` further.
+  const char* const* rows;
+  size_t row_stride;
+  size_t taps;
+  /// The channels of each tap that the block covers.
+  size_t first_channel;
+  size_t channels;
+  /// The block's part of the panel: for every tap and channel the weights of all the panel's columns.
+  const float* weights;
+  /// What comes after it, to be fetched meanwhile; null if that is not worth it. Lines per channel.
+  const float* next;
+  size_t next_lines;
+  /// The first block starts from the bias (or zero if null), the others from what is in `out`.
+  const float* bias;
+  bool first;
+  float* out;
+  size_t out_stride;
+  /// Columns that the result has; the panel may be wider.
+  size_t columns;
+};
+
+using TileFunction = void (*)(const Tile&);
+
+constexpr size_t kMaxTileRows = 6;
+constexpr size_t kMaxTileVectors = 4;
+
+/// The tiles of an instruction set, by rows and by vectors of columns.
+struct Tiles {
+  const char* name;
+  size_t lanes;
+  size_t vectors;
+  TileFunction functions[kMaxTileRows][kMaxTileVectors];
+
+  size_t panel() const { return lanes * vectors; }
+};
+
+extern const Tiles kAvx512Tiles;
+extern const Tiles kAvx2Tiles;
+extern const Tiles kPortableTiles;
+
+}  // namespace retouch

@@ -1,0 +1,68 @@
+// EditConv: a convolution of the active rows, straight from where their neighbours are.
+#include "api.h"
+#include "cpu/row_product.h"
+#include "kernels/ops.h"
+#include "kernels/row_table.h"
+
+namespace retouch {
+namespace {
+
+constexpr const char* kName = "EditConv";
+constexpr size_t kWeight = 5;
+constexpr size_t kBias = 6;
+
+class EditConv : public Kernel {
+ public:
+  bool pack(size_t input, const Tensor& constant) override {
+    if (input != kWeight || constant.shape.rank() != 2) return false;
+    // The taps are not known before the first call; panels are laid out by depth, whatever its division.
+    product_ = std::make_unique<RowProduct>(packed(constant));
+    return true;
+  }
+
+  void compute(const Context& context) const override {
+    const RowTable table(kName, context);
+    if (product_ != nullptr) return compute_with(context, table, *product_);
+    const Tensor weight = context.input(kWeight);
+    require(weight.shape.rank() == 2, kName, "weight [C_out, T * C]", weight);
+    compute_with(context, table, packed(weight));
+  }
+
+ private:
+  static RowProduct packed(const Tensor& weight) {
+    const size_t columns = static_cast<size_t>(weight.shape[0]), depth = static_cast<size_t>(weight.shape[1]);
+    return RowProduct({weight.as<float>(), 1, depth}, depth, columns);
+  }
+
+  static void compute_with(const Context& context, const RowTable& table, const RowProduct& product) {
+    const size_t channels = static_cast<size_t>(table.row().count());
+    if (table.taps() * channels != product.depth()) {
+      throw Error(std::string(kName) + ": expected " + std::to_string(table.taps()) + " taps of " + std::to_string(channels) +
+                  " channels to be as many as the weight has, got " + std::to_string(product.depth()));
+    }
+    const Tensor bias = context.input(kBias);
+    const int64_t columns = static_cast<int64_t>(product.columns());
+    require(!bias || (bias.shape.rank() >= 1 && bias.shape.count() == columns && bias.shape[bias.shape.rank() - 1] == columns), kName,
+            "bias [" + std::to_string(columns) + "]", bias);
+    const Tensor out = context.output(0, Shape{static_cast<int64_t>(table.targets()), columns}, table.type());
+    product.run(context, {table.pointers(), table.taps(), channels}, table.targets(), bias ? bias.as<float>() : nullptr, out.as<float>());
+  }
+
+  std::unique_ptr<RowProduct> product_;
+};
+
+bool claims(const Node& node) {
+  constexpr ONNXTensorElementDataType kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, kIndex = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
+  const std::vector<ValueType> types = node.input_types();
+  if (types.size() <= kWeight || !types[0].is(kFloat) || !types[2].is(kIndex) || !types[4].is(kIndex)) return false;
+  const ValueType& weight = types[kWeight];
+  // A weight that is computed anew for every run would be packed anew, too.
+  if (!weight.is(kFloat) || weight.dims.size() != 2 || !node.is_constant(kWeight)) return false;
+  return types.size() <= kBias || types[kBias].is_optional_row(kFloat, weight.dims[0]);
+}
+
+}  // namespace
+
+const Op kEditConv = {kName, -1, claims, [](const Attributes&) -> std::unique_ptr<Kernel> { return std::make_unique<EditConv>(); }};
+
+}  // namespace retouch
