@@ -1,0 +1,72 @@
+"""Teaches the text encoder what captions say: which object is at which place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from retouch.models.scenes._draw import draw_scene, is_held_out
+from retouch.models.scenes._networks import TEXT_WIDTH
+from retouch.models.scenes._scene import Scene
+from retouch.models.scenes._vocabulary import Background, Colour, Place, Shape, Size
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["make_pupil", "text_loss"]
+
+_QUESTIONS = {"shape": Shape, "colour": Colour, "size": Size}
+_NOBODY = -100  # cross entropy leaves these out
+
+
+def make_pupil(text_encoder: torch.nn.Module) -> torch.nn.Module:
+    """The text encoder with a reader: a question per place that attends to the text, as the denoiser will."""
+    from torch import nn
+
+    heads = {name: nn.Linear(TEXT_WIDTH, len(kind) + (name == "shape")) for name, kind in _QUESTIONS.items()}
+    return nn.ModuleDict(
+        {
+            "text_encoder": text_encoder,
+            "questions": nn.Embedding(len(Place) + 1, TEXT_WIDTH),
+            "attention": nn.MultiheadAttention(TEXT_WIDTH, 4, batch_first=True),
+            "background": nn.Linear(TEXT_WIDTH, len(Background)),
+            **heads,
+        }
+    )
+
+
+def text_loss(pupil: Any, tokenizer: Any, scenes: list[Scene]) -> torch.Tensor:
+    """Mean cross entropy of the answers about every place and about the background."""
+    import torch
+    from torch.nn.functional import cross_entropy
+
+    tokens = tokenizer([s.caption for s in scenes], padding="max_length", return_tensors="pt").input_ids
+    text = pupil["text_encoder"](tokens).last_hidden_state
+    questions = pupil["questions"].weight.expand(len(scenes), -1, -1)
+    answers, _ = pupil["attention"](questions, text, text, need_weights=False)
+    background = torch.tensor([list(Background).index(s.background) for s in scenes])
+    loss = cross_entropy(pupil["background"](answers[:, -1]), background)
+    for name, kind in _QUESTIONS.items():
+        expected = torch.tensor([_expected(s, name, list(kind)) for s in scenes])
+        loss = loss + cross_entropy(pupil[name](answers[:, :-1]).flatten(0, 1), expected.flatten(), ignore_index=_NOBODY)
+    return loss
+
+
+def _expected(scene: Scene, name: str, members: list[Any]) -> list[int]:
+    """The answer for every place; a place without object has the shape after the last and no other answers."""
+    row = [len(members) if name == "shape" else _NOBODY] * len(Place)
+    for one in scene.objects:
+        row[list(Place).index(one.place)] = members.index(getattr(one, name))
+    return row
+
+
+def text_batch(generator: torch.Generator, size: int) -> list[Scene]:
+    """Scenes for a step, none with a held-out combination."""
+    rng = np.random.default_rng(generator.initial_seed())
+    found: list[Scene] = []
+    while len(found) < size:
+        scene = draw_scene(rng, int(rng.integers(4)))
+        if not any(map(is_held_out, scene.objects)):
+            found.append(scene)
+    return found
