@@ -29,12 +29,14 @@ class Examples:
         text: encoded captions, ``[N, 32, 128]``.
         emphasis: how much every latent counts, ``[N, 1, 32, 32]``.
         no_text: the encoded empty caption, ``[1, 32, 128]``.
+        scale: what latents were multiplied by, so that their spread is one.
     """
 
     latents: torch.Tensor
     text: torch.Tensor
     emphasis: torch.Tensor
     no_text: torch.Tensor
+    scale: float
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from retouch.models.scenes._scene import Scene, SceneObject
@@ -11,8 +9,7 @@ from retouch.models.scenes._vocabulary import Background, Colour, Place, Shape, 
 
 __all__ = ["draw_scene", "is_held_out", "training_scenes", "unseen_scenes"]
 
-_COUNTS = (0, 1, 2, 3)
-_COUNT_SHARES = (0.03, 0.25, 0.37, 0.35)
+_MOST = 3  # objects
 _OFFSET = 1.0
 _STRETCH = 0.05
 _HELD_OUT_SEED = 20_000
@@ -31,13 +28,14 @@ def draw_scene(rng: np.random.Generator, count: int) -> Scene:
     return Scene(objects, list(Background)[rng.integers(len(Background))])
 
 
-def training_scenes(seed: int) -> Iterator[Scene]:
-    """Scenes without end, none with a held-out combination; the same for the same seed."""
-    rng = np.random.default_rng(seed)
-    while True:
-        scene = draw_scene(rng, int(rng.choice(_COUNTS, p=_COUNT_SHARES)))
+def training_scenes(rng: np.random.Generator, count: int) -> list[Scene]:
+    """Scenes of up to three objects, none with a held-out combination."""
+    found: list[Scene] = []
+    while len(found) < count:
+        scene = draw_scene(rng, int(rng.integers(_MOST + 1)))
         if not any(map(is_held_out, scene.objects)):
-            yield scene
+            found.append(scene)
+    return found
 
 
 def unseen_scenes(count: int) -> tuple[Scene, ...]:
@@ -45,7 +43,7 @@ def unseen_scenes(count: int) -> tuple[Scene, ...]:
     rng = np.random.default_rng(_HELD_OUT_SEED)
     found: list[Scene] = []
     while len(found) < count:
-        scene = draw_scene(rng, 1 + len(found) % 3)
+        scene = draw_scene(rng, 1 + len(found) % _MOST)
         if any(map(is_held_out, scene.objects)):
             found.append(scene)
     return tuple(found)

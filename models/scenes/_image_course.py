@@ -12,7 +12,7 @@ from retouch.models.scenes._scene import Scene
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["as_pixels", "image_loss"]
+__all__ = ["as_pixels", "decoder_loss", "image_loss"]
 
 _DIVERGENCE = 1e-4  # weight: keeps latents smooth and near unit scale, at little cost in sharpness
 
@@ -31,3 +31,12 @@ def image_loss(autoencoder: Any, pixels: torch.Tensor, generator: torch.Generato
     restored = autoencoder.decode(latents.sample(generator)).sample
     divergence = latents.kl().mean() / latents.mean[0].numel()
     return (restored.float() - pixels).square().mean() + _DIVERGENCE * divergence
+
+
+def decoder_loss(autoencoder: Any, pixels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Mean squared error of what the decoder makes of latents, those of the encoder and a little noise."""
+    import torch
+
+    with torch.no_grad():
+        latents = autoencoder.encode(pixels).latent_dist.sample(generator)
+    return (autoencoder.decode(latents).sample.float() - pixels).square().mean()

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from retouch.models.scenes._draw import draw_scene, is_held_out
 from retouch.models.scenes._networks import TEXT_WIDTH
 from retouch.models.scenes._scene import Scene
 from retouch.models.scenes._vocabulary import Background, Colour, Place, Shape, Size
@@ -59,14 +56,3 @@ def _expected(scene: Scene, name: str, members: list[Any]) -> list[int]:
     for one in scene.objects:
         row[list(Place).index(one.place)] = members.index(getattr(one, name))
     return row
-
-
-def text_batch(generator: torch.Generator, size: int) -> list[Scene]:
-    """Scenes for a step, none with a held-out combination."""
-    rng = np.random.default_rng(generator.initial_seed())
-    found: list[Scene] = []
-    while len(found) < size:
-        scene = draw_scene(rng, int(rng.integers(4)))
-        if not any(map(is_held_out, scene.objects)):
-            found.append(scene)
-    return found

@@ -1,0 +1,177 @@
+"""The courses in their order: text encoder, autoencoder, its decoder once more, denoiser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from retouch.models.scenes._assemble import assemble
+from retouch.models.scenes._denoise_course import Examples, denoise_loss, make_lesson
+from retouch.models.scenes._draw import training_scenes
+from retouch.models.scenes._examples import make_examples
+from retouch.models.scenes._image_course import as_pixels, decoder_loss, image_loss
+from retouch.models.scenes._networks import make_autoencoder, make_denoiser, make_scheduler, make_text_encoder
+from retouch.models.scenes._scene import Scene
+from retouch.models.scenes._text_course import make_pupil, text_loss
+from retouch.models.scenes._tokens import make_tokenizer
+from retouch.models.scenes._training import Plan, Training
+
+__all__ = ["Schedule", "Watch", "train_pipeline"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long every network is trained, and on how much at a time.
+
+    Attributes:
+        text: the text encoder's plan.
+        images: the autoencoder's.
+        decoder: the plan for its decoder alone.
+        denoiser: the denoiser's.
+        examples: scenes that the denoiser learns from, in units of 64.
+        captions: captions in a step.
+        scenes: scenes in a step of the autoencoder and of the denoiser.
+    """
+
+    text: Plan = field(default_factory=lambda: Plan(360, 1e-3, 0.99))
+    images: Plan = field(default_factory=lambda: Plan(500, 2e-3, 0.99))
+    decoder: Plan = field(default_factory=lambda: Plan(600, 1e-3, 0.99))
+    denoiser: Plan = field(default_factory=lambda: Plan(6000, 1e-3))
+    examples: int = 12_288
+    captions: int = 64
+    scenes: int = 16
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who is told how it goes.
+
+    Attributes:
+        report: gets the name of a course, the number of a step, and its loss.
+        check: gets the number of a step and the pipeline as it is then, the denoiser's weights averaged.
+        check_every: steps of the denoiser between two checks.
+    """
+
+    report: Callable[[str, int, float], None]
+    check: Callable[[int, Any], None]
+    check_every: int = 500
+
+
+def train_pipeline(folder: Path, schedule: Schedule, watch: Watch, *, compiled: bool = False) -> Any:
+    """The trained pipeline. Every course goes on where it was stopped, from what lies in the folder.
+
+    Args:
+        folder: for checkpoints, logs and examples.
+        schedule: how long to train.
+        watch: who is told how it goes.
+        compiled: whether ``torch.compile`` makes the denoiser's steps faster; it takes minutes once.
+    """
+    tokenizer = make_tokenizer(folder / "tokenizer")
+    text_encoder = _train_text_encoder(folder, schedule, watch, tokenizer)
+    autoencoder = _train_autoencoder(folder, schedule, watch)
+    with _half():
+        examples = make_examples(folder / "examples.pt", schedule.examples, tokenizer, text_encoder, autoencoder)
+    autoencoder = _train_decoder(folder, schedule, watch, autoencoder)
+    denoiser = _denoiser()
+    training = Training(folder / "denoiser", denoiser, schedule.denoiser)
+
+    def pipeline() -> Any:
+        averaged = _denoiser(training.averaged())
+        return assemble(tokenizer, text_encoder, autoencoder, averaged, examples.scale)
+
+    def report(step: int, loss: float) -> None:
+        watch.report("denoiser", step, loss)
+        if step % watch.check_every == 0:
+            watch.check(step, pipeline())
+
+    training.run(_denoiser_loss(denoiser, examples, schedule.scenes, compiled=compiled), report)
+    return pipeline()
+
+
+def _train_text_encoder(folder: Path, schedule: Schedule, watch: Watch, tokenizer: Any) -> Any:
+    pupil = _seeded(0, lambda: make_pupil(make_text_encoder(tokenizer)))
+
+    def loss(generator: Any) -> Any:
+        with _half():
+            return text_loss(pupil, tokenizer, _scenes(generator, schedule.captions))
+
+    _take(Training(folder / "text", pupil, schedule.text), loss, watch, "text encoder")
+    return pupil["text_encoder"]
+
+
+def _train_autoencoder(folder: Path, schedule: Schedule, watch: Watch) -> Any:
+    autoencoder = _seeded(1, make_autoencoder)
+
+    def loss(generator: Any) -> Any:
+        with _half():
+            return image_loss(autoencoder, as_pixels(_scenes(generator, schedule.scenes)), generator)
+
+    _take(Training(folder / "autoencoder", autoencoder, schedule.images), loss, watch, "autoencoder")
+    return autoencoder
+
+
+def _train_decoder(folder: Path, schedule: Schedule, watch: Watch, autoencoder: Any) -> Any:
+    for part in (autoencoder.post_quant_conv, autoencoder.decoder):
+        part.requires_grad_(requires_grad=True)
+
+    def loss(generator: Any) -> Any:
+        with _half():
+            return decoder_loss(autoencoder, as_pixels(_scenes(generator, schedule.scenes)), generator)
+
+    _take(Training(folder / "decoder", autoencoder, schedule.decoder), loss, watch, "decoder")
+    return autoencoder
+
+
+def _take(training: Training, loss: Callable[[Any], Any], watch: Watch, name: str) -> None:
+    """Takes a course to its end and leaves the network with averaged weights, not to be changed further."""
+    training.run(loss, lambda step, value: watch.report(name, step, value))
+    training.network.load_state_dict(training.averaged())
+    training.network.eval().requires_grad_(requires_grad=False)
+
+
+def _denoiser_loss(denoiser: Any, examples: Examples, size: int, *, compiled: bool) -> Callable[[Any], Any]:
+    import torch
+    from diffusers.models.attention_processor import AttnProcessor
+
+    denoiser.set_attn_processor(AttnProcessor())  # on CPUs the fused attention is slow to differentiate
+    called = torch.compile(denoiser) if compiled else denoiser
+    scheduler = make_scheduler()
+
+    def loss(generator: Any) -> Any:
+        lesson = make_lesson(examples, scheduler, generator, size)
+        with _half():
+            return denoise_loss(called, lesson)
+
+    return loss
+
+
+def _denoiser(state: dict[str, Any] | None = None) -> Any:
+    import torch
+
+    denoiser = _seeded(2, make_denoiser).to(memory_format=torch.channels_last)
+    if state is not None:
+        denoiser.load_state_dict(state)
+        denoiser.eval()
+    return denoiser
+
+
+def _scenes(generator: Any, count: int) -> list[Scene]:
+    return training_scenes(np.random.default_rng(generator.initial_seed()), count)
+
+
+def _seeded(seed: int, make: Callable[[], Any]) -> Any:
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make()
+
+
+def _half() -> Any:
+    import torch
+
+    return torch.autocast("cpu", torch.bfloat16)

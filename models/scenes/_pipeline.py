@@ -1,0 +1,69 @@
+"""The trained pipeline: where its weights are, and images of captions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from retouch.models.scenes._scene import parse_caption
+
+__all__ = ["PIPELINE", "Sampling", "load_pipeline", "make_images"]
+
+PIPELINE = Path(__file__).parent / "pipeline"
+"""The trained pipeline, in the layout that diffusers loads."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How images are made.
+
+    Attributes:
+        steps: DDIM steps.
+        guidance: weight of classifier-free guidance.
+        seed: seed of the first image's noise; every further image has the next.
+        batch: images at a time.
+    """
+
+    steps: int = 20
+    guidance: float = 3.0
+    seed: int = 0
+    batch: int = 10
+
+
+def load_pipeline(folder: Path = PIPELINE) -> Any:
+    """The ``StableDiffusionPipeline`` of a directory, in single precision and without progress bars."""
+    from diffusers import StableDiffusionPipeline
+
+    pipeline = StableDiffusionPipeline.from_pretrained(folder, local_files_only=True)
+    pipeline.set_progress_bar_config(disable=True)
+    return pipeline
+
+
+def make_images(pipeline: Any, captions: Sequence[str], sampling: Sampling) -> npt.NDArray[np.uint8]:
+    """Images of captions, uint8 ``[N, 64, 64, 3]``, the same for the same seed whatever the batch.
+
+    Raises:
+        FeedError: if a caption is not one of scenes.
+    """
+    import torch
+
+    for caption in captions:
+        parse_caption(caption)
+    made = []
+    for start in range(0, len(captions), sampling.batch):
+        some = list(captions[start : start + sampling.batch])
+        seeds = range(sampling.seed + start, sampling.seed + start + len(some))
+        images = pipeline(
+            some,
+            num_inference_steps=sampling.steps,
+            guidance_scale=sampling.guidance,
+            generator=[torch.Generator().manual_seed(seed) for seed in seeds],
+            output_type="np",
+        ).images
+        made.append(np.rint(images * 255).astype(np.uint8))
+    return np.concatenate(made)
