@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench demo fidelity validate test test-fast lint clean
+.PHONY: bench demo fidelity scenes-train validate test test-fast lint clean
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -35,6 +35,10 @@ demo: $(STAMP)
 
 fidelity: $(STAMP)
 	$(BIN)/python -m retouch.validation.fidelity --out out/fidelity
+
+# Takes hours on a CPU, and goes on where it was stopped; models/scenes/README.md says what comes out.
+scenes-train: $(STAMP)
+	$(BIN)/python -m retouch.models.scenes.train --work build/scenes --out build/scenes/pipeline
 
 # Takes about three minutes; the report is out/validation/report/report.html.
 validate: $(STAMP)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from retouch.models.scenes._networks import make_scheduler
+
+if TYPE_CHECKING:
+    from diffusers import AutoencoderKL, StableDiffusionPipeline, UNet2DConditionModel
+    from transformers import CLIPTextModel, CLIPTokenizer
 
 __all__ = ["assemble", "write_pipeline"]
 
 
-def assemble(tokenizer: Any, text_encoder: Any, autoencoder: Any, denoiser: Any, scale: float) -> Any:
+def assemble(
+    tokenizer: CLIPTokenizer,
+    text_encoder: CLIPTextModel,
+    autoencoder: AutoencoderKL,
+    denoiser: UNet2DConditionModel,
+    scale: float,
+) -> StableDiffusionPipeline:
     """A ``StableDiffusionPipeline`` of the networks; ``scale`` is what latents are multiplied by."""
     from diffusers import StableDiffusionPipeline
 
@@ -29,8 +40,8 @@ def assemble(tokenizer: Any, text_encoder: Any, autoencoder: Any, denoiser: Any,
     return pipeline
 
 
-def write_pipeline(pipeline: Any, folder: Path) -> None:
-    """Writes the pipeline with weights in half precision."""
+def write_pipeline(pipeline: StableDiffusionPipeline, folder: Path) -> None:
+    """Writes the pipeline with weights in half precision; the pipeline itself stays as it is."""
     import torch
 
-    pipeline.to(torch.float16).save_pretrained(folder, safe_serialization=True)
+    copy.deepcopy(pipeline).to(torch.float16).save_pretrained(folder, safe_serialization=True)

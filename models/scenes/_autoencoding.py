@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from retouch.models.scenes._image_course import as_pixels
 from retouch.models.scenes._scene import Scene
 
+if TYPE_CHECKING:
+    from diffusers import AutoencoderKL
+
 __all__ = ["restoration_psnr"]
 
 
-def restoration_psnr(autoencoder: Any, scenes: Sequence[Scene]) -> float:
+def restoration_psnr(autoencoder: AutoencoderKL, scenes: Sequence[Scene]) -> float:
     """Peak signal to noise of scenes that went through the autoencoder, in dB of the whole set."""
     import torch
 

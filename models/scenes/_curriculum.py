@@ -1,11 +1,11 @@
-"""The courses in their order: text encoder, autoencoder, its decoder once more, denoiser."""
+"""The courses in their order: text encoder, autoencoder, denoiser, and the autoencoder's decoder once more."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,16 @@ from retouch.models.scenes._text_course import make_pupil, text_loss
 from retouch.models.scenes._tokens import make_tokenizer
 from retouch.models.scenes._training import Plan, Training
 
+if TYPE_CHECKING:
+    import torch
+    from diffusers import AutoencoderKL, StableDiffusionPipeline, UNet2DConditionModel
+    from transformers import CLIPTextModel, CLIPTokenizer
+
 __all__ = ["Schedule", "Watch", "train_pipeline"]
+
+
+Loss: TypeAlias = "Callable[[torch.Generator], torch.Tensor]"
+_Network = TypeVar("_Network", bound="torch.nn.Module")
 
 
 @dataclass(frozen=True)
@@ -30,8 +39,8 @@ class Schedule:
     Attributes:
         text: the text encoder's plan.
         images: the autoencoder's.
-        decoder: the plan for its decoder alone.
         denoiser: the denoiser's.
+        decoder: the plan for the autoencoder's decoder alone; latents stay as the denoiser learned them.
         examples: scenes that the denoiser learns from, in units of 64.
         captions: captions in a step.
         scenes: scenes in a step of the autoencoder and of the denoiser.
@@ -39,8 +48,8 @@ class Schedule:
 
     text: Plan = field(default_factory=lambda: Plan(360, 1e-3, 0.99))
     images: Plan = field(default_factory=lambda: Plan(500, 2e-3, 0.99))
+    denoiser: Plan = field(default_factory=lambda: Plan(10_000, 1e-3))
     decoder: Plan = field(default_factory=lambda: Plan(600, 1e-3, 0.99))
-    denoiser: Plan = field(default_factory=lambda: Plan(6000, 1e-3))
     examples: int = 12_288
     captions: int = 64
     scenes: int = 16
@@ -57,11 +66,13 @@ class Watch:
     """
 
     report: Callable[[str, int, float], None]
-    check: Callable[[int, Any], None]
+    check: Callable[[int, StableDiffusionPipeline], None]
     check_every: int = 500
 
 
-def train_pipeline(folder: Path, schedule: Schedule, watch: Watch, *, compiled: bool = False) -> Any:
+def train_pipeline(
+    folder: Path, schedule: Schedule, watch: Watch, *, compiled: bool = False
+) -> StableDiffusionPipeline:
     """The trained pipeline. Every course goes on where it was stopped, from what lies in the folder.
 
     Args:
@@ -75,11 +86,10 @@ def train_pipeline(folder: Path, schedule: Schedule, watch: Watch, *, compiled: 
     autoencoder = _train_autoencoder(folder, schedule, watch)
     with _half():
         examples = make_examples(folder / "examples.pt", schedule.examples, tokenizer, text_encoder, autoencoder)
-    autoencoder = _train_decoder(folder, schedule, watch, autoencoder)
     denoiser = _denoiser()
     training = Training(folder / "denoiser", denoiser, schedule.denoiser)
 
-    def pipeline() -> Any:
+    def pipeline() -> StableDiffusionPipeline:
         averaged = _denoiser(training.averaged())
         return assemble(tokenizer, text_encoder, autoencoder, averaged, examples.scale)
 
@@ -89,13 +99,14 @@ def train_pipeline(folder: Path, schedule: Schedule, watch: Watch, *, compiled: 
             watch.check(step, pipeline())
 
     training.run(_denoiser_loss(denoiser, examples, schedule.scenes, compiled=compiled), report)
+    _train_decoder(folder, schedule, watch, autoencoder)
     return pipeline()
 
 
-def _train_text_encoder(folder: Path, schedule: Schedule, watch: Watch, tokenizer: Any) -> Any:
+def _train_text_encoder(folder: Path, schedule: Schedule, watch: Watch, tokenizer: CLIPTokenizer) -> CLIPTextModel:
     pupil = _seeded(0, lambda: make_pupil(make_text_encoder(tokenizer)))
 
-    def loss(generator: Any) -> Any:
+    def loss(generator: torch.Generator) -> torch.Tensor:
         with _half():
             return text_loss(pupil, tokenizer, _scenes(generator, schedule.captions))
 
@@ -103,10 +114,10 @@ def _train_text_encoder(folder: Path, schedule: Schedule, watch: Watch, tokenize
     return pupil["text_encoder"]
 
 
-def _train_autoencoder(folder: Path, schedule: Schedule, watch: Watch) -> Any:
+def _train_autoencoder(folder: Path, schedule: Schedule, watch: Watch) -> AutoencoderKL:
     autoencoder = _seeded(1, make_autoencoder)
 
-    def loss(generator: Any) -> Any:
+    def loss(generator: torch.Generator) -> torch.Tensor:
         with _half():
             return image_loss(autoencoder, as_pixels(_scenes(generator, schedule.scenes)), generator)
 
@@ -114,26 +125,25 @@ def _train_autoencoder(folder: Path, schedule: Schedule, watch: Watch) -> Any:
     return autoencoder
 
 
-def _train_decoder(folder: Path, schedule: Schedule, watch: Watch, autoencoder: Any) -> Any:
+def _train_decoder(folder: Path, schedule: Schedule, watch: Watch, autoencoder: AutoencoderKL) -> None:
     for part in (autoencoder.post_quant_conv, autoencoder.decoder):
         part.requires_grad_(requires_grad=True)
 
-    def loss(generator: Any) -> Any:
+    def loss(generator: torch.Generator) -> torch.Tensor:
         with _half():
             return decoder_loss(autoencoder, as_pixels(_scenes(generator, schedule.scenes)), generator)
 
     _take(Training(folder / "decoder", autoencoder, schedule.decoder), loss, watch, "decoder")
-    return autoencoder
 
 
-def _take(training: Training, loss: Callable[[Any], Any], watch: Watch, name: str) -> None:
+def _take(training: Training, loss: Loss, watch: Watch, name: str) -> None:
     """Takes a course to its end and leaves the network with averaged weights, not to be changed further."""
     training.run(loss, lambda step, value: watch.report(name, step, value))
     training.network.load_state_dict(training.averaged())
     training.network.eval().requires_grad_(requires_grad=False)
 
 
-def _denoiser_loss(denoiser: Any, examples: Examples, size: int, *, compiled: bool) -> Callable[[Any], Any]:
+def _denoiser_loss(denoiser: UNet2DConditionModel, examples: Examples, size: int, *, compiled: bool) -> Loss:
     import torch
     from diffusers.models.attention_processor import AttnProcessor
 
@@ -141,7 +151,7 @@ def _denoiser_loss(denoiser: Any, examples: Examples, size: int, *, compiled: bo
     called = torch.compile(denoiser) if compiled else denoiser
     scheduler = make_scheduler()
 
-    def loss(generator: Any) -> Any:
+    def loss(generator: torch.Generator) -> torch.Tensor:
         lesson = make_lesson(examples, scheduler, generator, size)
         with _half():
             return denoise_loss(called, lesson)
@@ -149,7 +159,7 @@ def _denoiser_loss(denoiser: Any, examples: Examples, size: int, *, compiled: bo
     return loss
 
 
-def _denoiser(state: dict[str, Any] | None = None) -> Any:
+def _denoiser(state: dict[str, torch.Tensor] | None = None) -> UNet2DConditionModel:
     import torch
 
     denoiser = _seeded(2, make_denoiser).to(memory_format=torch.channels_last)
@@ -159,11 +169,11 @@ def _denoiser(state: dict[str, Any] | None = None) -> Any:
     return denoiser
 
 
-def _scenes(generator: Any, count: int) -> list[Scene]:
+def _scenes(generator: torch.Generator, count: int) -> list[Scene]:
     return training_scenes(np.random.default_rng(generator.initial_seed()), count)
 
 
-def _seeded(seed: int, make: Callable[[], Any]) -> Any:
+def _seeded(seed: int, make: Callable[[], _Network]) -> _Network:
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -171,7 +181,7 @@ def _seeded(seed: int, make: Callable[[], Any]) -> Any:
         return make()
 
 
-def _half() -> Any:
+def _half() -> torch.autocast:
     import torch
 
     return torch.autocast("cpu", torch.bfloat16)

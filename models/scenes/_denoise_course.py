@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from retouch.models.scenes._networks import LATENT_SIDE
 from retouch.models.scenes._scene import Scene
@@ -11,6 +11,7 @@ from retouch.models.scenes._vocabulary import SIDE
 
 if TYPE_CHECKING:
     import torch
+    from diffusers import DDIMScheduler, UNet2DConditionModel
 
 __all__ = ["Examples", "Lesson", "denoise_loss", "emphasis", "make_lesson"]
 
@@ -57,13 +58,15 @@ def emphasis(scenes: list[Scene]) -> torch.Tensor:
     weights = torch.ones(len(scenes), 1, LATENT_SIDE, LATENT_SIDE)
     for index, scene in enumerate(scenes):
         for one in scene.objects:
-            middle = (torch.tensor(one.place.centre) * LATENT_SIDE / SIDE - _CELL / 2).round().int().clamp(min=0).tolist()
+            middle = (
+                (torch.tensor(one.place.centre) * LATENT_SIDE / SIDE - _CELL / 2).round().int().clamp(min=0).tolist()
+            )
             side = round(_CELL)
             weights[index, 0, middle[0] : middle[0] + side, middle[1] : middle[1] + side] = _EMPHASIS
     return weights
 
 
-def make_lesson(examples: Examples, scheduler: Any, generator: torch.Generator, size: int) -> Lesson:
+def make_lesson(examples: Examples, scheduler: DDIMScheduler, generator: torch.Generator, size: int) -> Lesson:
     """A batch for one step, drawn from the generator."""
     import torch
 
@@ -82,7 +85,7 @@ def make_lesson(examples: Examples, scheduler: Any, generator: torch.Generator, 
     )
 
 
-def denoise_loss(denoiser: Any, lesson: Lesson) -> torch.Tensor:
+def denoise_loss(denoiser: UNet2DConditionModel, lesson: Lesson) -> torch.Tensor:
     """Mean squared error of the predicted velocity, places with objects counting more."""
     predicted = denoiser(lesson.noisy, lesson.steps, lesson.text, return_dict=False)[0]
     return ((predicted.float() - lesson.velocity).square() * lesson.emphasis).mean()

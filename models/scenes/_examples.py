@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,19 +13,28 @@ from retouch.models.scenes._draw import training_scenes
 from retouch.models.scenes._image_course import as_pixels
 from retouch.models.scenes._scene import Scene
 
+if TYPE_CHECKING:
+    import torch
+    from diffusers import AutoencoderKL
+    from transformers import CLIPTextModel, CLIPTokenizer
+
 __all__ = ["encode_captions", "encode_scenes", "make_examples"]
 
 _AT_A_TIME = 64
 _SEED = 10**6
 
 
-def make_examples(path: Path, count: int, tokenizer: Any, text_encoder: Any, autoencoder: Any) -> Examples:
+def make_examples(
+    path: Path, count: int, tokenizer: CLIPTokenizer, text_encoder: CLIPTextModel, autoencoder: AutoencoderKL
+) -> Examples:
     """The examples of a file, which is written first if it does not exist; always the same for the same networks."""
     import torch
 
     if not path.exists():
         parts = [
-            encode_scenes(training_scenes(np.random.default_rng(seed), _AT_A_TIME), tokenizer, text_encoder, autoencoder)
+            encode_scenes(
+                training_scenes(np.random.default_rng(seed), _AT_A_TIME), tokenizer, text_encoder, autoencoder
+            )
             for seed in range(_SEED, _SEED + count // _AT_A_TIME)
         ]
         latents, text, weights = (torch.cat(some).half() for some in zip(*parts, strict=True))
@@ -36,7 +45,9 @@ def make_examples(path: Path, count: int, tokenizer: Any, text_encoder: Any, aut
     return Examples(**torch.load(path, weights_only=True))
 
 
-def encode_scenes(scenes: list[Scene], tokenizer: Any, text_encoder: Any, autoencoder: Any) -> tuple[Any, Any, Any]:
+def encode_scenes(
+    scenes: list[Scene], tokenizer: CLIPTokenizer, text_encoder: CLIPTextModel, autoencoder: AutoencoderKL
+) -> tuple[torch.Tensor, ...]:
     """Unscaled latents, encoded captions and emphasis of scenes."""
     import torch
 
@@ -46,7 +57,7 @@ def encode_scenes(scenes: list[Scene], tokenizer: Any, text_encoder: Any, autoen
     return latents, text, emphasis(scenes)
 
 
-def encode_captions(captions: list[str], tokenizer: Any, text_encoder: Any) -> Any:
+def encode_captions(captions: list[str], tokenizer: CLIPTokenizer, text_encoder: CLIPTextModel) -> torch.Tensor:
     """What the denoiser attends to, ``[N, 32, 128]``."""
     import torch
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from retouch.models.scenes._scene import Scene
 
 if TYPE_CHECKING:
     import torch
+    from diffusers import AutoencoderKL
 
 __all__ = ["as_pixels", "decoder_loss", "image_loss"]
 
@@ -25,7 +26,7 @@ def as_pixels(scenes: list[Scene]) -> torch.Tensor:
     return torch.from_numpy(images).permute(0, 3, 1, 2).float() / 127.5 - 1
 
 
-def image_loss(autoencoder: Any, pixels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def image_loss(autoencoder: AutoencoderKL, pixels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Mean squared error of what comes back, and a little of the latents' divergence from unit Gaussians."""
     latents = autoencoder.encode(pixels).latent_dist
     restored = autoencoder.decode(latents.sample(generator)).sample
@@ -33,7 +34,7 @@ def image_loss(autoencoder: Any, pixels: torch.Tensor, generator: torch.Generato
     return (restored.float() - pixels).square().mean() + _DIVERGENCE * divergence
 
 
-def decoder_loss(autoencoder: Any, pixels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def decoder_loss(autoencoder: AutoencoderKL, pixels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Mean squared error of what the decoder makes of latents, those of the encoder and a little noise."""
     import torch
 

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from retouch.models.scenes._tokens import LENGTH
 
-__all__ = ["LATENT_CHANNELS", "LATENT_SIDE", "TEXT_WIDTH", "make_autoencoder", "make_denoiser", "make_scheduler", "make_text_encoder"]
+if TYPE_CHECKING:
+    from diffusers import AutoencoderKL, DDIMScheduler, UNet2DConditionModel
+    from transformers import CLIPTextModel, CLIPTokenizer
+
+__all__ = [
+    "LATENT_CHANNELS",
+    "LATENT_SIDE",
+    "TEXT_WIDTH",
+    "make_autoencoder",
+    "make_denoiser",
+    "make_scheduler",
+    "make_text_encoder",
+]
 
 LATENT_CHANNELS = 4
 LATENT_SIDE = 32
 TEXT_WIDTH = 128
 
 
-def make_autoencoder() -> Any:
+def make_autoencoder() -> AutoencoderKL:
     """An ``AutoencoderKL`` from 64x64 pixels to 32x32 latents."""
     from diffusers import AutoencoderKL
 
@@ -29,7 +41,7 @@ def make_autoencoder() -> Any:
     )
 
 
-def make_text_encoder(tokenizer: Any) -> Any:
+def make_text_encoder(tokenizer: CLIPTokenizer) -> CLIPTextModel:
     """A ``CLIPTextModel`` for the tokenizer's vocabulary."""
     from transformers import CLIPTextConfig, CLIPTextModel
 
@@ -49,7 +61,7 @@ def make_text_encoder(tokenizer: Any) -> Any:
     )
 
 
-def make_denoiser() -> Any:
+def make_denoiser() -> UNet2DConditionModel:
     """A ``UNet2DConditionModel`` that attends to the caption at 8x8, where a place is a few positions."""
     from diffusers import UNet2DConditionModel
 
@@ -67,7 +79,7 @@ def make_denoiser() -> Any:
     )
 
 
-def make_scheduler() -> Any:
+def make_scheduler() -> DDIMScheduler:
     """A ``DDIMScheduler`` whose last training step is pure noise, so that sampling begins where training ended."""
     from diffusers import DDIMScheduler
 

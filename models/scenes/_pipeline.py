@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from retouch.models.scenes._scene import parse_caption
+
+if TYPE_CHECKING:
+    from diffusers import StableDiffusionPipeline
 
 __all__ = ["PIPELINE", "Sampling", "load_pipeline", "make_images"]
 
@@ -35,7 +38,7 @@ class Sampling:
     batch: int = 10
 
 
-def load_pipeline(folder: Path = PIPELINE) -> Any:
+def load_pipeline(folder: Path = PIPELINE) -> StableDiffusionPipeline:
     """The ``StableDiffusionPipeline`` of a directory, in single precision and without progress bars."""
     from diffusers import StableDiffusionPipeline
 
@@ -44,7 +47,9 @@ def load_pipeline(folder: Path = PIPELINE) -> Any:
     return pipeline
 
 
-def make_images(pipeline: Any, captions: Sequence[str], sampling: Sampling) -> npt.NDArray[np.uint8]:
+def make_images(
+    pipeline: StableDiffusionPipeline, captions: Sequence[str], sampling: Sampling
+) -> npt.NDArray[np.uint8]:
     """Images of captions, uint8 ``[N, 64, 64, 3]``, the same for the same seed whatever the batch.
 
     Raises:

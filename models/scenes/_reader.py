@@ -34,7 +34,7 @@ def read_scene(image: npt.NDArray[np.uint8]) -> Scene:
     """
     if image.shape != (SIDE, SIDE, 3) or image.dtype != np.uint8:
         raise FeedError(
-            f"Scenes are uint8 images of shape ({SIDE}, {SIDE}, 3); got {image.dtype} of {image.shape}. Convert it first."
+            f"Scenes are uint8 images of ({SIDE}, {SIDE}, 3); got {image.dtype} of {image.shape}. Convert the image."
         )
     pixels = image.astype(np.float64)
     behind = np.median(pixels.reshape(-1, 3), axis=0)

@@ -78,9 +78,13 @@ def parse_caption(caption: str) -> Scene:
     """
     unknown = sorted(set(caption.replace(",", " ").split()) - set(words()))
     if unknown:
-        raise FeedError(f"Captions use the words {', '.join(words())}; got {', '.join(map(repr, unknown))}. Say it in these.")
+        raise FeedError(
+            f"Captions use the words {', '.join(words())}; got {', '.join(map(repr, unknown))}. Say it in these."
+        )
     *phrases, last = (part.strip() for part in caption.split(","))
-    scene = Scene(tuple(map(_parse_object, phrases)), _member(Background, last.removesuffix("background").strip(), last))
+    scene = Scene(
+        tuple(map(_parse_object, phrases)), _member(Background, last.removesuffix("background").strip(), last)
+    )
     if len({one.place for one in scene.objects}) < len(scene.objects):
         raise FeedError(f"Objects are at different places; got two at one place in {caption!r}. Move one of them.")
     return scene
@@ -92,7 +96,10 @@ def _parse_object(phrase: str) -> SceneObject:
         raise FeedError(f"An object is described like 'a large red circle on the left'; got {phrase!r}.")
     _, size, colour, shape, place = parts
     return SceneObject(
-        _member(Shape, shape, phrase), _member(Colour, colour, phrase), _member(Size, size, phrase), _member(Place, place, phrase)
+        _member(Shape, shape, phrase),
+        _member(Colour, colour, phrase),
+        _member(Size, size, phrase),
+        _member(Place, place, phrase),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from enum import Enum
+from typing import TYPE_CHECKING
 
 from retouch.models.scenes._networks import TEXT_WIDTH
 from retouch.models.scenes._scene import Scene
@@ -10,6 +11,7 @@ from retouch.models.scenes._vocabulary import Background, Colour, Place, Shape, 
 
 if TYPE_CHECKING:
     import torch
+    from transformers import CLIPTokenizer
 
 __all__ = ["make_pupil", "text_loss"]
 
@@ -33,7 +35,7 @@ def make_pupil(text_encoder: torch.nn.Module) -> torch.nn.Module:
     )
 
 
-def text_loss(pupil: Any, tokenizer: Any, scenes: list[Scene]) -> torch.Tensor:
+def text_loss(pupil: torch.nn.ModuleDict, tokenizer: CLIPTokenizer, scenes: list[Scene]) -> torch.Tensor:
     """Mean cross entropy of the answers about every place and about the background."""
     import torch
     from torch.nn.functional import cross_entropy
@@ -46,11 +48,13 @@ def text_loss(pupil: Any, tokenizer: Any, scenes: list[Scene]) -> torch.Tensor:
     loss = cross_entropy(pupil["background"](answers[:, -1]), background)
     for name, kind in _QUESTIONS.items():
         expected = torch.tensor([_expected(s, name, list(kind)) for s in scenes])
-        loss = loss + cross_entropy(pupil[name](answers[:, :-1]).flatten(0, 1), expected.flatten(), ignore_index=_NOBODY)
+        loss = loss + cross_entropy(
+            pupil[name](answers[:, :-1]).flatten(0, 1), expected.flatten(), ignore_index=_NOBODY
+        )
     return loss
 
 
-def _expected(scene: Scene, name: str, members: list[Any]) -> list[int]:
+def _expected(scene: Scene, name: str, members: list[Enum]) -> list[int]:
     """The answer for every place; a place without object has the shape after the last and no other answers."""
     row = [len(members) if name == "shape" else _NOBODY] * len(Place)
     for one in scene.objects:

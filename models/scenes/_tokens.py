@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from retouch.models.scenes._scene import words
+
+if TYPE_CHECKING:
+    from transformers import CLIPTokenizer
 
 __all__ = ["LENGTH", "make_tokenizer"]
 
@@ -15,7 +19,7 @@ _START, _END = "<|startoftext|>", "<|endoftext|>"
 _WORD_END = "</w>"
 
 
-def make_tokenizer(folder: Path) -> Any:
+def make_tokenizer(folder: Path) -> CLIPTokenizer:
     """A ``CLIPTokenizer``; its vocabulary and merges are written into ``folder`` on the way.
 
     Every word is one token. Other words fall apart into letters and into ``<|endoftext|>`` for unknown ones.
@@ -41,7 +45,7 @@ def _merges(vocabulary: list[str]) -> list[tuple[str, str]]:
     split = [[*word[:-1], word[-1] + _WORD_END] for word in vocabulary]
     merges: list[tuple[str, str]] = []
     while any(len(symbols) > 1 for symbols in split):
-        pairs = [pair for symbols in split for pair in zip(symbols, symbols[1:], strict=False)]
+        pairs = [pair for symbols in split for pair in pairwise(symbols)]
         best = max(sorted(set(pairs)), key=pairs.count)
         merges.append(best)
         split = [_merged(symbols, best) for symbols in split]

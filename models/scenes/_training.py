@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import torch
@@ -81,7 +81,7 @@ class Training:
                 self._save(losses)
                 saved, losses = time.monotonic(), []
 
-    def averaged(self) -> dict[str, Any]:
+    def averaged(self) -> dict[str, torch.Tensor]:
         """The network's state with the averaged weights."""
         state = self.network.state_dict()
         names = [name for name, p in self.network.named_parameters() if p.requires_grad]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from retouch.models.scenes._pipeline import Sampling, make_images
 from retouch.models.scenes._reader import read_scene
 from retouch.models.scenes._scene import Scene
 from retouch.models.scenes._scoring import Score, score_scenes
+
+if TYPE_CHECKING:
+    from diffusers import StableDiffusionPipeline
 
 __all__ = ["Trial", "try_pipeline"]
 
@@ -37,7 +40,7 @@ class Trial:
         return score_scenes(zip(self.wanted, self.got, strict=True))
 
 
-def try_pipeline(pipeline: Any, scenes: Sequence[Scene], sampling: Sampling) -> Trial:
+def try_pipeline(pipeline: StableDiffusionPipeline, scenes: Sequence[Scene], sampling: Sampling) -> Trial:
     """Images of the scenes' captions, read back."""
     images = make_images(pipeline, [scene.caption for scene in scenes], sampling)
     return Trial(tuple(scenes), images, tuple(map(read_scene, images)))
