@@ -8,6 +8,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes import common as passes
 
+from retouch.bundle import relocate
 from retouch.errors import ModelError
 
 __all__ = ["read_model"]
@@ -29,12 +30,13 @@ def read_model(path: Path) -> ir.Model:
             f"{path} is not a usable ONNX model: its graph has no outputs. Give a file written by an ONNX exporter."
         )
     _check_names(proto.graph, path)
+    folder = relocate(proto, path.parent)
     try:
         model = ir.from_proto(proto)
     except Exception as error:
         raise _unreadable(path, _first_cause(error)) from error
     _sort(model, path)
-    ir.external_data.set_base_dir(model.graph, path.parent)
+    ir.external_data.set_base_dir(model.graph, folder)
     _check_external_data(model, path)
     return model
 

@@ -21,6 +21,7 @@ from retouch.bundle import (
     OutputSpec,
     StackSpec,
     TensorSpec,
+    write_shared,
 )
 from retouch.errors import ExportError
 from retouch.export.analysis import Analysis, analyse
@@ -35,6 +36,7 @@ from retouch.export.load import LoadedModel, load_model
 from retouch.export.model_shapes import dtype_of, shape_of
 from retouch.export.plan import check_coverage, plan_rows
 from retouch.export.rewrite import EditModels, rewrite, rewrite_stacked
+from retouch.export.shared_weights import SharedWeights
 from retouch.export.verify import Verifier, example_feeds, masked_reference
 from retouch.export.weights import WeightsFile
 
@@ -57,6 +59,8 @@ class ExportOptions:
             computed them, which costs nothing and ignores what the edit would change in them.
         keeps_positions: operators without a rule, as ``retouch inspect`` names them, whose result at a position belongs
             to that position: behind them rows are gathered again. What follows other unknown operators stays whole.
+        share: a bundle of the same model for another size; weights that are in its file are not written again, and
+            the two have to stay where they are to each other.
         min_coverage: smallest share of the FLOPs that has to be incremental, hoisted or constant.
         verify: whether to check the bundle before it is written.
     """
@@ -67,6 +71,7 @@ class ExportOptions:
     example: Mapping[str, np.ndarray] | None = None
     text: str = "recompute"
     keeps_positions: Sequence[str] = ()
+    share: str | os.PathLike[str] | None = None
     min_coverage: float = 0.9
     verify: bool = True
 
@@ -118,7 +123,8 @@ def export_onnx(
     manifest = _manifest(loaded, canonical, analysis, axes, edits, stack).replace(plan=plan)
     with BundleWriter(output) as writer:
         say("write")
-        weights = _write(writer.path, loaded, analysis, models)
+        weights = _write(writer.path, loaded, analysis, models, _partner(options.share, output))
+        manifest = manifest.replace(weights_file=weights.path.name)
         if options.verify:
             # The masked reference reads the weights that were written; those of the model are let go.
             weights.externalise(canonical)
@@ -181,8 +187,21 @@ def _output(value: ir.Value, analysis: Analysis) -> OutputSpec:
     return OutputSpec(_tensor(value), rows.grid.id if rows else None, rows.axes if rows else ())
 
 
-def _write(path: Path, loaded: LoadedModel, analysis: Analysis, edits: Sequence[EditModels]) -> WeightsFile:
-    weights = WeightsFile(path / "weights.bin")
+def _partner(share: str | os.PathLike[str] | None, output: str | os.PathLike[str]) -> SharedWeights | None:
+    if share is None:
+        return None
+    if Path(share).resolve() == Path(output).resolve():
+        raise ExportError(f"Expected another bundle to share weights with, got {share}, which this export replaces.")
+    return SharedWeights.of_partner(share)
+
+
+def _write(
+    path: Path, loaded: LoadedModel, analysis: Analysis, edits: Sequence[EditModels], partner: SharedWeights | None
+) -> WeightsFile:
+    """Writes the graphs and their weights; returns the weights file."""
+    weights = WeightsFile(path / ("weights.bin" if partner is None else "own.bin"), partner)
+    if partner is not None:
+        write_shared(path, partner.spec(path))
     cacheables = {key: cacheable for edit in edits for key, cacheable in edit.cacheables.items()}
     add_cacheables(loaded.model, cacheables.values(), analysis.facts)
     graphs: list[tuple[ir.Model | None, str | None]] = [(loaded.model, "base.onnx")]

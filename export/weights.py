@@ -1,14 +1,15 @@
-"""One weights file for all graphs of a bundle: equal tensors are written once."""
+"""One weights file for all graphs of a bundle: equal tensors are written once, those in a shared file not at all."""
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 import onnx_ir as ir
+
+from retouch.export.shared_weights import Digest, SharedWeights, digest_of
 
 __all__ = ["WeightsFile"]
 
@@ -22,10 +23,18 @@ class WeightsFile:
     Large tensors start on a page, so that a runtime can map them.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, shared: SharedWeights | None = None) -> None:
+        """Opens nothing yet.
+
+        Args:
+            path: the file, beside the graphs.
+            shared: weights in another file; what is there is not written again.
+        """
         self.path = path
-        self._places: dict[bytes, tuple[int, int]] = {}
-        self._seen: dict[int, tuple[ir.TensorProtocol, bytes]] = {}
+        self.shared_bytes = 0
+        self._shared = shared
+        self._places: dict[Digest, int] = {}
+        self._seen: dict[int, tuple[ir.TensorProtocol, Digest]] = {}
         self._end = 0
 
     def externalise(self, model: ir.Model) -> None:
@@ -42,34 +51,34 @@ class WeightsFile:
                     # The model's own external data is not where the graph will be.
                     value.const_value = _in_memory(tensor)
                     continue
-                offset, length = self._place(tensor, file)
+                value.const_value = self._external(tensor, str(value.name), file)
                 _unmap(tensor)
-                value.const_value = ir.ExternalTensor(
-                    self.path.name,
-                    offset,
-                    length,
-                    tensor.dtype,
-                    shape=ir.Shape(tensor.shape.numpy()),
-                    name=str(value.name),
-                    base_dir=self.path.parent,
-                )
 
-    def _place(self, tensor: ir.TensorProtocol, file: BinaryIO) -> tuple[int, int]:
-        key = self._key(tensor)
+    def _external(self, tensor: ir.TensorProtocol, name: str, file: BinaryIO) -> ir.ExternalTensor:
+        key, shape = self._key(tensor), ir.Shape(tensor.shape.numpy())
+        shared = self._shared
+        if shared is not None and key in shared.places:
+            self.shared_bytes += 0 if key in self._places else key[0]
+            offset = self._places.setdefault(key, shared.places[key])
+            where, base = shared.location, shared.base
+        else:
+            offset, where, base = self._place(key, tensor, file), self.path.name, self.path.parent
+        return ir.ExternalTensor(where, offset, key[0], tensor.dtype, shape=shape, name=name, base_dir=base)
+
+    def _place(self, key: Digest, tensor: ir.TensorProtocol, file: BinaryIO) -> int:
         if key not in self._places:
             data = tensor.tobytes()
             align = _PAGE if len(data) >= _PAGE * 16 else 64
             start = -(-self._end // align) * align
             file.write(b"\0" * (start - self._end))
             file.write(data)
-            self._places[key] = (start, len(data))
+            self._places[key] = start
             self._end = start + len(data)
         return self._places[key]
 
-    def _key(self, tensor: ir.TensorProtocol) -> bytes:
+    def _key(self, tensor: ir.TensorProtocol) -> Digest:
         if id(tensor) not in self._seen:
-            head = f"{tensor.dtype}{tuple(tensor.shape)}".encode()
-            self._seen[id(tensor)] = (tensor, hashlib.sha256(head + tensor.tobytes()).digest())
+            self._seen[id(tensor)] = (tensor, digest_of(tensor.tobytes()))
         return self._seen[id(tensor)][1]
 
 

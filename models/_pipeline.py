@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from typing import Any
 
 from retouch.bundle import Bundle
 from retouch.errors import ExportError
+from retouch.export import ExportOptions
 from retouch.files import Kind, StagedDirectory
 from retouch.models._adapter import Adapter
 from retouch.models._check import check_outputs
@@ -28,13 +30,14 @@ from retouch.models._input import Role
 from retouch.models._load import CONFIG, load_module, model_class, read_json
 from retouch.models._options import TorchOptions
 from retouch.models._pipeline_sizes import component_options
+from retouch.models._plain_graph import share_with_bundle
 from retouch.models._registry import adapters_of
 from retouch.models._torch_onnx import TorchGraph
 
 __all__ = ["export_pipeline", "is_pipeline"]
 
 _INDEX = "model_index.json"
-_RECORD, _GRAPH, _BUNDLE = "retouch.json", "model.onnx", "bundle"
+_RECORD, _GRAPH, _BUNDLE, _PLAIN = "retouch.json", "model.onnx", "bundle", "plain"
 _PIPELINE = Kind("an exported pipeline", lambda names: {_INDEX, _RECORD} <= names, ExportError)
 
 Tell = Callable[[str], None]
@@ -99,7 +102,8 @@ class _Writer:
             return
         self.say(f"read {name}")
         module = load_module(directory)
-        for adapter in [item for item in adapters if item.part is None] or adapters:
+        part = "controlled" if name == "unet" and (self.source / "controlnet").is_dir() else None
+        for adapter in [item for item in adapters if item.part == part] or adapters:
             options = component_options(self.source, name, adapter, self.options)
             folder = adapter.folder or name
             self.say(f"export {folder}")
@@ -109,14 +113,33 @@ class _Writer:
         target = self.target / folder
         target.mkdir()
         shutil.copyfile(directory / CONFIG, target / CONFIG)
-        graph.save(target / _GRAPH)
-        check_outputs(target / _GRAPH, graph)
-        roles = {role: [item.name for item in graph.inputs if item.role is role] for role in Role}
+        plain = target / _PLAIN / _GRAPH
+        plain.parent.mkdir()
+        traced_graph = graph.save(plain)
+        del graph  # and with it the weights
+        check_outputs(plain, traced_graph)
+        roles = {role: [item.name for item in traced_graph.inputs if item.role is role] for role in Role}
         entry: dict[str, Any] = {"family": adapter.family, "graph": f"{folder}/{_GRAPH}"}
         if roles[Role.EDITABLE]:
-            bundle_of(target / _GRAPH, graph, target / _BUNDLE, self.options.export, self.say)
+            bundle = bundle_of(plain, traced_graph, target / _BUNDLE, self._sharing(folder), self.say)
+            self.say(f"{folder}/{_GRAPH}: {share_with_bundle(plain, target / _GRAPH, bundle)}")
+            check_outputs(target / _GRAPH, traced_graph)
             entry |= {"bundle": f"{folder}/{_BUNDLE}", "editable": roles[Role.EDITABLE][0]}
+        else:
+            for path in plain.parent.iterdir():
+                path.rename(target / path.name)
+        shutil.rmtree(plain.parent)
         self.record[folder] = {**entry, "conditions": roles[Role.CONDITION], "steps": roles[Role.STEP]}
+
+    def _sharing(self, folder: str) -> ExportOptions:
+        """The options, sharing the weights of the same component of another exported pipeline if there is one."""
+        share = self.options.export.share
+        if share is None:
+            return self.options.export
+        partner = Path(share) / folder / _BUNDLE
+        if not partner.is_dir():
+            raise ExportError(f"Expected the exported pipeline {share} to hold {folder}/{_BUNDLE}, which it does not.")
+        return dataclasses.replace(self.options.export, share=partner)
 
     def finish(self) -> None:
         """Writes the index and the record.

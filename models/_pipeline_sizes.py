@@ -13,7 +13,7 @@ from retouch.models._options import TorchOptions
 
 __all__ = ["component_options"]
 
-_DENOISERS = ("unet", "transformer")
+_DENOISERS = ("unet", "transformer", "controlnet")
 _AUTOENCODER = "vae"
 _CLIP_TOKENS, _T5_TOKENS = 77, 256
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 
+from retouch.bundle import read_shared, relocate
 from retouch.errors import EngineMissingError, VerificationError
 
 __all__ = ["Runner", "session_of"]
@@ -93,6 +95,10 @@ def session_of(graph: Path | bytes, name: str, *, folder: Path | None = None, op
     options.graph_optimization_level = levels.ORT_ENABLE_EXTENDED if optimised else levels.ORT_DISABLE_ALL
     options.add_session_config_entry("session.disable_prepacking", "1")
     options.enable_cpu_mem_arena = options.enable_mem_pattern = False
+    if isinstance(graph, Path) and read_shared(graph.parent) is not None:
+        model = onnx.load(graph, load_external_data=False)
+        folder = relocate(model, graph.parent)
+        graph = model.SerializeToString()
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     try:

@@ -6,9 +6,10 @@ __all__ = ["ADAPTERS"]
 
 from retouch.models._adapter import Adapter
 from retouch.models.families.autoencoder_kl import DECODER, ENCODER
+from retouch.models.families.controlnet import CONTROLNET
 from retouch.models.families.dit import DIT
 from retouch.models.families.flux import FLUX
-from retouch.models.families.masked_lm import MASKED_LM
+from retouch.models.families.masked_lm import MASKED_LM, MASKED_LM_OFFSET
 from retouch.models.families.pixart import PIXART
 from retouch.models.families.sana import SANA
 from retouch.models.families.sd3 import SD3
@@ -20,6 +21,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     UNET2D,
     UNET2D_CONDITION,
     UNET2D_CONTROLLED,
+    CONTROLNET,
     ENCODER,
     DECODER,
     DIT,
@@ -28,6 +30,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     SD3,
     FLUX,
     MASKED_LM,
+    MASKED_LM_OFFSET,
     CLIP_TEXT,
     CLIP_TEXT_PROJECTED,
     T5_ENCODER,

@@ -5,14 +5,15 @@ from __future__ import annotations
 from retouch.models._adapter import Adapter, named
 from retouch.models._input import Config, Input, Sizes, condition, editable, image_size, step
 
-__all__ = ["UNET2D_CONDITION", "UNET2D_CONTROLLED"]
+__all__ = ["UNET2D_CONDITION", "UNET2D_CONTROLLED", "plain_inputs"]
 
 _MODELS = ("diffusers.UNet2DConditionModel",)
 _TEXT_TOKENS = 77
 _TIME_IDS = 6
 
 
-def _inputs(config: Config, sizes: Sizes) -> tuple[Input, ...]:
+def plain_inputs(config: Config, sizes: Sizes) -> tuple[Input, ...]:
+    """Latents, step and text, which a ControlNet has too."""
     sample = (sizes.batch, config["in_channels"], *image_size(config, sizes))
     text = (sizes.batch, sizes.text or _TEXT_TOKENS, config["cross_attention_dim"])
     return (
@@ -42,7 +43,7 @@ def _controlled(config: Config, sizes: Sizes) -> tuple[Input, ...]:
             height, width = (height + 1) // 2, (width + 1) // 2
             skips.append((count, height, width))
     return (
-        *_inputs(config, sizes),
+        *plain_inputs(config, sizes),
         *(
             condition(f"down_residual_{i}", (sizes.batch, *skip), argument=f"down_block_additional_residuals.{i}")
             for i, skip in enumerate(skips)
@@ -51,5 +52,5 @@ def _controlled(config: Config, sizes: Sizes) -> tuple[Input, ...]:
     )
 
 
-UNET2D_CONDITION = Adapter("unet2d_condition", _MODELS, _inputs, named("out_sample"))
+UNET2D_CONDITION = Adapter("unet2d_condition", _MODELS, plain_inputs, named("out_sample"))
 UNET2D_CONTROLLED = Adapter("unet2d_condition", _MODELS, _controlled, named("out_sample"), part="controlled")

@@ -107,6 +107,19 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
         {**TRANSFORMER, "patch_size": 1, "in_channels": 8, "num_layers": 1, "num_single_layers": 1,
          "joint_attention_dim": 8, "pooled_projection_dim": 8, "guidance_embeds": True, "axes_dims_rope": (2, 2, 4)},
     ),
+    "controlnet": (
+        "ControlNetModel",
+        {
+            "block_out_channels": (8, 16), "layers_per_block": 1, "norm_num_groups": 4, "in_channels": 4,
+            "cross_attention_dim": 8, "attention_head_dim": 2, "conditioning_embedding_out_channels": (4, 8),
+            "down_block_types": ("CrossAttnDownBlock2D", "DownBlock2D"),
+        },
+    ),
+    "roberta": (
+        "RobertaForMaskedLM",
+        {"vocab_size": 32, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+         "intermediate_size": 32, "max_position_embeddings": 18, "type_vocab_size": 1},
+    ),
     "bert": (
         "BertForMaskedLM",
         {"vocab_size": 32, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
@@ -132,8 +145,9 @@ def tiny() -> Tiny:
         kind, configuration = CONFIGURATIONS[name]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            if kind == "BertForMaskedLM":
-                model = transformers.BertForMaskedLM(transformers.BertConfig(**{**configuration, **changes}))
+            if kind.endswith("ForMaskedLM"):
+                config = getattr(transformers, f"{kind.removesuffix('ForMaskedLM')}Config")
+                model = getattr(transformers, kind)(config(**{**configuration, **changes}))
             else:
                 model = getattr(diffusers, kind)(**{**configuration, **changes})
             draw_weights(model)

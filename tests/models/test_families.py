@@ -9,17 +9,21 @@ import numpy as np
 import pytest
 
 from retouch import EditSession, Region
+from retouch.export import ExportOptions
 from retouch.models import Sizes, TorchOptions, adapter_for, export_torch
 from retouch.models._arguments import nested
 from retouch.models._torch_onnx import config_of
 
 TEXT = Sizes(text=5)
+LATENTS = Sizes(text=5, height=8, width=8)
 CASES: dict[str, tuple[str, TorchOptions]] = {
     "ddpm": ("ddpm", TorchOptions()),
     "sd15": ("sd15", TorchOptions(sizes=TEXT)),
     "inpainting": ("inpainting", TorchOptions(sizes=TEXT)),
     "sdxl": ("sdxl", TorchOptions(sizes=Sizes(text=5, batch=2))),
     "controlnet": ("sd15", TorchOptions(sizes=TEXT, part="controlled")),
+    "controlnet_residuals": ("controlnet", TorchOptions(sizes=LATENTS)),
+    "controlnet_image": ("controlnet", TorchOptions(sizes=LATENTS, export=ExportOptions(editable="controlnet_cond"))),
     "vae_encoder": ("autoencoder", TorchOptions(part="encoder")),
     "vae_decoder": ("autoencoder", TorchOptions(part="decoder")),
     "dit": ("dit", TorchOptions()),
@@ -27,6 +31,7 @@ CASES: dict[str, tuple[str, TorchOptions]] = {
     "pixart_sized": ("pixart_sized", TorchOptions(sizes=TEXT)),
     "sana": ("sana", TorchOptions(sizes=TEXT)),
     "bert": ("bert", TorchOptions()),
+    "roberta": ("roberta", TorchOptions()),
     "sd3": ("sd3", TorchOptions(sizes=TEXT)),
     "sd35": ("sd35", TorchOptions(sizes=TEXT)),
     "flux": ("flux", TorchOptions(sizes=Sizes(text=5, height=8, width=8))),

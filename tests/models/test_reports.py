@@ -177,3 +177,29 @@ def test_wrong_axes_of_a_known_model(tiny: Any, tmp_path: Path) -> None:
     options = TorchOptions(export=ExportOptions(editable="hidden_states", axes=(1,)))
     with pytest.raises(CoverageError, match="computed on rows"):
         export_torch(tiny("dit"), tmp_path / "b", options)
+
+
+def test_positions_of_roberta_follow_the_padding(tiny: Any) -> None:
+    from retouch.models import adapter_for
+
+    model, adapter = tiny("roberta"), adapter_for("transformers.RobertaForMaskedLM")
+    ids = torch.randint(2, 32, (2, 7), generator=torch.Generator().manual_seed(0))
+    ids[1, 4:] = model.config.pad_token_id
+    mask = (ids != model.config.pad_token_id).long()
+    with torch.no_grad():
+        got, expected = adapter.call(model, input_ids=ids, attention_mask=mask)["logits"], model(ids, mask).logits
+    assert torch.equal(got, expected)
+
+
+def test_residuals_of_a_controlnet_are_named_like_a_unet_s_inputs(tiny: Any) -> None:
+    from retouch.models import adapter_for
+
+    unet, control = tiny("sd15"), tiny("controlnet")
+    inputs = adapter_for("diffusers.UNet2DConditionModel", "controlled").inputs(unet.config, Sizes(text=5))
+    wanted = {item.name: item.shape for item in inputs if "residual" in item.name}
+    adapter = adapter_for("diffusers.ControlNetModel")
+    feeds = {i.name: torch.zeros(i.shape) for i in adapter.inputs(control.config, Sizes(text=5, height=8, width=8))}
+    with torch.no_grad():
+        outputs = adapter.call(control, **feeds)
+    assert {name: tuple(value.shape) for name, value in outputs.items()} == wanted
+    assert feeds["controlnet_cond"].shape == (1, 3, 16, 16)

@@ -8,6 +8,11 @@ __all__ = [
     "BundleWriter",
     "Check",
     "update_manifest",
+    # Weights in another bundle
+    "SharedSpec",
+    "read_shared",
+    "relocate",
+    "write_shared",
     # The manifest
     "SCHEMA_VERSION",
     "Manifest",
@@ -50,4 +55,5 @@ from retouch.bundle._manifest import (
     total_bytes,
 )
 from retouch.bundle._serde import manifest_from_json, manifest_to_json
+from retouch.bundle._shared import SharedSpec, read_shared, relocate, write_shared
 from retouch.bundle._writer import BundleWriter, update_manifest

@@ -12,6 +12,7 @@ from typing import Literal
 from retouch.bundle._manifest import FileSpec, Manifest
 from retouch.bundle._references import check_references
 from retouch.bundle._serde import manifest_from_json
+from retouch.bundle._shared import read_shared, shared_path
 from retouch.errors import BundleError
 from retouch.files import sha256_of
 
@@ -47,6 +48,11 @@ class Bundle:
         if check != "none":
             for name, spec in manifest.files.items():
                 _check_file(path / name, spec, hashed=check == "hash")
+        shared = read_shared(path)
+        if shared is not None:
+            where = shared_path(path, shared)
+            if check != "none":
+                _check_file(where, FileSpec(shared.bytes, shared.sha256), hashed=check == "hash")
         return cls(path, manifest)
 
     def file(self, name: str) -> Path:

@@ -15,7 +15,7 @@ from retouch.bundle._serde import manifest_to_json
 from retouch.errors import BundleError
 from retouch.files import Kind, StagedDirectory, replace_text
 
-_FILES = re.compile(r"manifest\.json|weights\.bin|base\.onnx|(edit|prep)(_\w+)?\.onnx")
+_FILES = re.compile(r"(manifest|shared)\.json|(weights|own)\.bin|base\.onnx|(edit|prep)(_\w+)?\.onnx")
 
 
 def _is_bundle(names: AbstractSet[str]) -> bool:

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from retouch.bundle import BreakEven, Bundle, total_bytes
+from retouch.bundle import BreakEven, Bundle, read_shared, total_bytes
 from retouch.calibrate import calibrate, sample_feeds
 from retouch.cli._example import read_example
 from retouch.cli._export_directory import export_any
@@ -19,6 +19,7 @@ from retouch.cli._run import THREADS_HELP
 from retouch.cli._steps import Steps
 from retouch.errors import ExportError
 from retouch.export import ExportOptions
+from retouch.models import is_pipeline
 
 
 def export(
@@ -40,6 +41,10 @@ def export(
     keeps_positions: Annotated[
         list[str] | None,
         typer.Option(help="Operator without a rule whose result at a position belongs there, such as my.domain.Foo."),
+    ] = None,
+    share: Annotated[
+        Path | None,
+        typer.Option(help="A bundle (or exported pipeline) of the same model for another size, to share weights with."),
     ] = None,
     part: Annotated[str | None, typer.Option(help="Part of a torch model: encoder, decoder, controlled.")] = None,
     opset: Annotated[int | None, typer.Option(min=18, help="Opset that a torch model is exported to.")] = None,
@@ -63,6 +68,7 @@ def export(
         example=feeds or None,
         text=text,
         keeps_positions=tuple(keeps_positions or ()),
+        share=share,
         min_coverage=min_coverage,
     )
     with Steps() as steps:
@@ -73,6 +79,8 @@ def export(
         }
     for name, bundle in bundles.items():
         Console().print(_summary(bundle, measured[name]))
+    if is_pipeline(output):
+        Console().print(f"{output}: {_disk_bytes(output) / 2**20:.1f} MiB on disk", soft_wrap=True, highlight=False)
 
 
 def _measured(bundle: Bundle, feeds: Mapping[str, np.ndarray], threads: int | None, steps: Steps) -> BreakEven:
@@ -80,11 +88,18 @@ def _measured(bundle: Bundle, feeds: Mapping[str, np.ndarray], threads: int | No
     return calibrate(bundle, feeds=given, threads=threads, progress=lambda line: steps.begin(f"calibrate: {line}"))
 
 
+def _disk_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
 def _summary(bundle: Bundle, measured: BreakEven | None) -> Table:
     manifest = bundle.manifest
     table = Table(show_header=False)
     table.add_row("bundle", str(bundle.path))
     table.add_row("size", f"{sum(spec.bytes for spec in manifest.files.values()) / 2**20:.1f} MiB")
+    shared = read_shared(bundle.path)
+    if shared is not None:
+        table.add_row("shared", f"up to {shared.bytes / 2**20:.1f} MiB, in {(bundle.path / shared.path).resolve()}")
     table.add_row("coverage", f"{manifest.coverage:.2%} of {manifest.flops / 1e9:.2f} GFLOP")
     table.add_row("states", f"up to {total_bytes(manifest.cacheables) / 2**20:.1f} MiB a run")
     for check, error in manifest.verification.items():

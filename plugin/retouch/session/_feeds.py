@@ -53,7 +53,8 @@ def _checked_feed(spec: TensorSpec, feed: ArrayLike) -> NDArray[Any]:
     if array.shape != spec.shape:
         raise FeedError(
             f"Expected feed {spec.name!r} of shape {spec.shape}, got {array.shape}. "
-            "The bundle was exported for this shape: reshape the feed, or export the model again with other dims."
+            "The bundle was exported for this shape: reshape the feed, or export the model again for the other one "
+            "(--fix, and --share to store the weights once)."
         )
     dtype = np.dtype(spec.dtype)
     if array.dtype == dtype:

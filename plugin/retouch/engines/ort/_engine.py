@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from retouch.bundle import read_shared, relocate
 from retouch.engines.ort._program import OrtProgram
 from retouch.engines.ort._prune import prune_file
 from retouch.engines.ort._runtime import (
@@ -103,8 +104,13 @@ class OrtEngine:
             EngineMissingError: onnxruntime, or a provider that was asked for, is not there.
         """
         runtime = self._runtime()
-        model = str(graph) if outputs is None else prune_file(graph, outputs).SerializeToString()
-        options = self._session_options(runtime, graph.parent)
+        model: str | bytes = str(graph)
+        folder = graph.parent
+        if outputs is not None or read_shared(folder) is not None:
+            pruned = prune_file(graph, outputs)
+            folder = relocate(pruned, folder)
+            model = pruned.SerializeToString()
+        options = self._session_options(runtime, folder)
         session = runtime.InferenceSession(model, options, providers=list(self._options))
         # A provider whose libraries do not load is left out with no more than a warning.
         require_providers(self.providers, session.get_providers(), "to load")

@@ -14,9 +14,14 @@ import onnx
 from retouch.errors import BundleError
 
 
-def prune_file(file: Path, outputs: Sequence[str]) -> onnx.ModelProto:
-    """The model in that file with those outputs, inner values too, and what they need; weights stay references."""
+def prune_file(file: Path, outputs: Sequence[str] | None) -> onnx.ModelProto:
+    """The model in that file with those outputs, inner values too, and what they need; weights stay references.
+
+    ``None`` means all outputs.
+    """
     model = onnx.load(file, load_external_data=False)
+    if outputs is None:
+        return model
     present = _by_name(model.graph)
     missing = [name for name in outputs if name not in present]
     if missing:
