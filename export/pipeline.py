@@ -35,6 +35,7 @@ from retouch.export.lattice import Grid
 from retouch.export.load import LoadedModel, load_model
 from retouch.export.model_shapes import dtype_of, shape_of
 from retouch.export.plan import check_coverage, plan_rows
+from retouch.export.precision import convert, refuse_bfloat16
 from retouch.export.rewrite import EditModels, rewrite, rewrite_stacked
 from retouch.export.shared_weights import SharedWeights
 from retouch.export.verify import Verifier, example_feeds, masked_reference
@@ -59,6 +60,8 @@ class ExportOptions:
             computed them, which costs nothing and ignores what the edit would change in them.
         keeps_positions: operators without a rule, as ``retouch inspect`` names them, whose result at a position belongs
             to that position: behind them rows are gathered again. What follows other unknown operators stays whole.
+        precision: ``float32`` or ``float16`` converts the model first; ``None`` leaves it as it is. ONNX Runtime does
+            not run bfloat16 on CPUs.
         share: a bundle of the same model for another size; weights that are in its file are not written again, and
             the two have to stay where they are to each other.
         min_coverage: smallest share of the FLOPs that has to be incremental, hoisted or constant.
@@ -71,6 +74,7 @@ class ExportOptions:
     example: Mapping[str, np.ndarray] | None = None
     text: str = "recompute"
     keeps_positions: Sequence[str] = ()
+    precision: str | None = None
     share: str | os.PathLike[str] | None = None
     min_coverage: float = 0.9
     verify: bool = True
@@ -101,6 +105,10 @@ def export_onnx(
     say = tell or (lambda _: None)
     say("load")
     loaded = load_model(model)
+    if options.precision is not None:
+        convert(loaded.model, options.precision, say)
+    elif options.verify:
+        refuse_bfloat16(loaded.model.graph)
     say("clean up")
     clean_up(loaded.model, options.fix or {})
     hoist_scales(loaded.model)

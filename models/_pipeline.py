@@ -70,7 +70,12 @@ def export_pipeline(
         VerificationError: a graph differs from the module it was traced from, or from its reference.
     """
     source, root = Path(pipeline), Path(output)
+    if options is not None and options.export.precision is not None:
+        raise ExportError("--precision is for single models: the graphs beside the bundles would stay as they are.")
     index = read_json(source / _INDEX)
+    share = None if options is None else options.export.share
+    if share is not None and not (Path(share) / _RECORD).is_file():
+        raise ExportError(f"Expected an exported pipeline to share weights with, got {share}, which has no {_RECORD}.")
     with StagedDirectory(root, _PIPELINE) as staged:
         writer = _Writer(source, staged.path, options or TorchOptions(), tell or (lambda _: None))
         for name, kind in index.items():

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from retouch import EditSession, Region
 from retouch.errors import ExportError, ModelError
+from retouch.export import ExportOptions
 from retouch.models import Sizes, TorchOptions, export_pipeline
 
 INDEX = {
@@ -69,6 +71,12 @@ def test_pipelines_on_onnx_runtime_load_it(pipeline: Path, tmp_path: Path) -> No
     }  # fmt: skip
     assert "bundle" not in described["text_encoder"]
 
+    for name in bundles:
+        files, own = external_data(out / name / "model.onnx")
+        assert files <= {"bundle/weights.bin", "model.onnx_data"} and "bundle/weights.bin" in files
+        stored = sum(path.stat().st_size for path in (out / name).glob("model.onnx*"))
+        assert stored < 0.2 * (out / name / "bundle" / "weights.bin").stat().st_size + own
+
     parts = {name: OnnxRuntimeModel.from_pretrained(out / name, provider_options=None) for name in described}
     for name in parts:
         assert (out / name / "config.json").is_file()
@@ -92,10 +100,27 @@ def test_pipelines_on_onnx_runtime_load_it(pipeline: Path, tmp_path: Path) -> No
     assert (edited.outputs["sample"] != base.outputs["sample"]).any()
 
 
+def external_data(path: Path) -> tuple[set[str], int]:
+    """The files that a graph reads its weights from, and the bytes that the graph itself takes."""
+    graph = onnx.load(path, load_external_data=False).graph
+    entries = [{entry.key: entry.value for entry in tensor.external_data} for tensor in graph.initializer]
+    return {entry["location"] for entry in entries if entry}, path.stat().st_size
+
+
 def test_a_pipeline_that_is_not_one_of_ours_is_not_replaced(pipeline: Path) -> None:
     with pytest.raises(ExportError, match="not an exported pipeline"):
         export_pipeline(pipeline, pipeline)
     assert (pipeline / "unet" / "diffusion_pytorch_model.safetensors").is_file()
+
+
+def test_options_for_single_models_and_partners_that_are_none(pipeline: Path, tmp_path: Path) -> None:
+    for options, message in (
+        (ExportOptions(precision="float16"), "--precision is for single models"),
+        (ExportOptions(share=tmp_path), r"which has no retouch\.json"),
+    ):
+        with pytest.raises(ExportError, match=message):
+            export_pipeline(pipeline, tmp_path / "out", TorchOptions(export=options))
+    assert not (tmp_path / "out").exists()
 
 
 def test_nothing_editable(pipeline: Path, tmp_path: Path) -> None:

@@ -42,6 +42,10 @@ def export(
         list[str] | None,
         typer.Option(help="Operator without a rule whose result at a position belongs there, such as my.domain.Foo."),
     ] = None,
+    precision: Annotated[
+        Literal["float32", "float16"] | None,
+        typer.Option(help="Convert a single model first; ONNX Runtime does not run bfloat16 on CPUs."),
+    ] = None,
     share: Annotated[
         Path | None,
         typer.Option(help="A bundle (or exported pipeline) of the same model for another size, to share weights with."),
@@ -68,6 +72,7 @@ def export(
         example=feeds or None,
         text=text,
         keeps_positions=tuple(keeps_positions or ()),
+        precision=precision,
         share=share,
         min_coverage=min_coverage,
     )

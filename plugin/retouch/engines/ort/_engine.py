@@ -21,7 +21,7 @@ from retouch.engines.ort._runtime import (
     require_providers,
 )
 from retouch.engines.ort._value import OrtTensor
-from retouch.errors import RetouchError
+from retouch.errors import EngineError, RetouchError
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -32,6 +32,15 @@ _MOST_THREADS = 1024
 
 _FATAL_ONLY = 3
 """Severity from which onnxruntime logs; what it warns of (initializers it folded away) is not the user's business."""
+
+
+def _explained(graph: Path, error: str, providers: Sequence[str]) -> str:
+    advice = (
+        "These providers have no bfloat16 kernels for it: export the model with --precision float32 or float16."
+        if "bfloat16" in error or "NOT_IMPLEMENTED" in error
+        else "If the file is whole, update onnxruntime or choose other providers."
+    )
+    return f"ONNX Runtime ({', '.join(providers)}) cannot load {graph.name}: {error.strip()}. {advice}"
 
 
 class OrtEngine:
@@ -102,6 +111,7 @@ class OrtEngine:
 
         Raises:
             EngineMissingError: onnxruntime, or a provider that was asked for, is not there.
+            EngineError: onnxruntime cannot load the graph.
         """
         runtime = self._runtime()
         model: str | bytes = str(graph)
@@ -111,7 +121,10 @@ class OrtEngine:
             folder = relocate(pruned, folder)
             model = pruned.SerializeToString()
         options = self._session_options(runtime, folder)
-        session = runtime.InferenceSession(model, options, providers=list(self._options))
+        try:
+            session = runtime.InferenceSession(model, options, providers=list(self._options))
+        except Exception as error:  # onnxruntime's errors have no other class in common
+            raise EngineError(_explained(graph, str(error), self.providers)) from error
         # A provider whose libraries do not load is left out with no more than a warning.
         require_providers(self.providers, session.get_providers(), "to load")
         return OrtProgram(session, self.device)
