@@ -46,8 +46,9 @@ def bundle_reference(bundle: Bundle, mode: GroupNormMode) -> ir.Model:
     """
     model = _model(bundle)
     canonicalise(model)
-    editable = bundle.manifest.editable
-    analysis = analyse(model.graph, editable.input, editable.axes)
+    editable, grids = bundle.manifest.editable, bundle.manifest.grids
+    recomputes = all(grid.joint is None or grid.joint.recomputed for grid in grids)
+    analysis = analyse(model.graph, editable.input, editable.axes, recompute_text=recomputes)
     return masked_reference(model, analysis, corrected_moments=mode == "corrected")
 
 

@@ -100,7 +100,7 @@ def _watched(request: Request, console: Console) -> list[dict[str, Any]]:
 
 def _lines(request: Request) -> Iterator[dict[str, Any]]:
     command = [sys.executable, "-m", "retouch.validation.size._export", json.dumps(request)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 (our own module)
         assert process.stdout is not None
         yield from map(json.loads, process.stdout)
     if process.returncode:

@@ -17,9 +17,9 @@ What exports of a UNet of the size of Stable Diffusion 1.5's take, random weight
 verification. **This page is written by `make bench-size`; do not edit it.**
 """
 _METHOD = """
-Every export runs in a process of its own, without children. Peak is that process's largest resident memory (`VmHWM` of
-`/proc/self/status`, reset before every step), the libraries' own and mapped pages of weights included. Calibration, which
-times full and edit model side by side, is not part of it.
+Every export runs in a process of its own, without children. Peak is that process's largest resident memory (`VmHWM` in
+`/proc/self/status`, reset before every step), the libraries' own and mapped pages of weights included. Calibration,
+which times full and edit model side by side, is not part of it.
 """
 
 

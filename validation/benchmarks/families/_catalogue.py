@@ -176,7 +176,9 @@ FAMILIES = MappingProxyType(
             Family("sd3_recompute", "SD 3, text recomputed", _torch("diffusers.SD3Transformer2DModel", _SD3)),
             Family("flux", "FLUX, text frozen", _flux(_FLUX)),
             Family("masked_lm", "masked LM (BERT)", _torch("transformers.BertForMaskedLM", _BERT, _LM)),
-            Family("modern_bert", "masked LM (ModernBERT)", _torch("transformers.ModernBertForMaskedLM", _MODERN_BERT, _LM)),
+            Family(
+                "modern_bert", "masked LM (ModernBERT)", _torch("transformers.ModernBertForMaskedLM", _MODERN_BERT, _LM)
+            ),
             Family("lm", "plain LM (LLaDA-like)", ReferenceSource("llada_512")),
             Family(
                 "sd_unet_77m_64",

@@ -10,16 +10,18 @@ from retouch.validation.benchmarks.families._figures import Edit, Figures
 
 _INTRODUCTION = """# Families of models
 
-What edits of every family that exports cost, against a bound and, for two models, against targets. **This page is written
-by `make bench-families`; do not edit it.**
+What edits of every family that exports cost, against a bound and, for two models, against targets. **This page is
+written by `make bench-families`; do not edit it.**
 """
 _METHOD = """
-Every family is a model of its class with random weights: the kinds of layers and the rows that models of the family have,
-fewer or narrower layers. Rows matter: a matrix product reads its weights whatever the number of rows, which costs as much
-as computing some twenty of them, so that edits of models with few rows cost more than their share. An edit of a centred block takes turns with the bundle's full model and
-the original graph, in one process; every figure is the median of {repeats} rounds after two to warm up. Full is the faster
-of the two full models. "CPU, 1 thread" is CPU time of the process, "wall, 2 threads" time on the clock. Region policy
-`exact`, GroupNorm moments `cached`, no dense fallback.
+Every family is a model of its class with random weights: the kinds of layers and the rows that models of the family
+have, fewer or narrower layers. Rows matter: a matrix product reads its weights whatever the number of rows, which costs
+as much as computing some twenty of them, so that edits of models with few rows cost more than their share.
+
+An edit of a centred block takes turns with the bundle's full model and the original graph, in one process; every figure
+is the median of {repeats} rounds after two to warm up. Full is the faster of the two full models. "CPU, 1 thread" is CPU
+time of the process, "wall, 2 threads" time on the clock. Region policy `exact`, GroupNorm moments `cached`, no dense
+fallback.
 
 - *rows*: positions of the grids that convolutions and matrix products run on.
 - *dense*: heavy nodes (convolutions, matrix products, attention) that edits compute whole; there should be none.
