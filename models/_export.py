@@ -62,7 +62,7 @@ def export_torch(
 def _saved(
     model: Module | str | os.PathLike[str], folder: Path, options: TorchOptions, say: Tell
 ) -> tuple[Path, Traced]:
-    """Writes the graph. With the end of this call the module and its weights are let go, unless they are the caller's."""
+    """Writes the graph. At the end of this call module and weights are let go, unless they are the caller's."""
     module, adapter = _resolved(model, options, say)
     path = options.graph or folder / f"{adapter.part or adapter.family}.onnx"
     return path, traced(module, adapter, options, say).save(path)
