@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench demo fidelity scenes-train validate test test-fast lint clean
+.PHONY: bench bench-families bench-size demo fidelity scenes-train validate test test-fast lint clean
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -29,6 +29,15 @@ $(STAMP): pyproject.toml $(NATIVE) $(HEADERS)/.tried
 # Takes about a quarter of an hour; bundles are kept in build/bench. Measure on a quiet machine.
 bench: $(STAMP)
 	$(BIN)/python -m retouch.validation.benchmarks --build build/bench --out out/bench --page docs/benchmarks.md
+
+# Takes about an hour the first time, for the exports; bundles are kept in build/families. FAMILIES=dit,flux chooses.
+bench-families: $(STAMP)
+	$(BIN)/python -m retouch.validation.benchmarks.families $(if $(FAMILIES),--families $(FAMILIES)) \
+		--build build/families --out out/families --page docs/families.md
+
+# Exports a model of 3.4 GB twice: needs 10 GB of memory and 20 GB of disk.
+bench-size: $(STAMP)
+	$(BIN)/python -m retouch.validation.size --build build/size --out out/size --page docs/size.md
 
 demo: $(STAMP)
 	$(BIN)/python -m retouch.validation.demo --out out/demo

@@ -19,8 +19,8 @@ have, fewer or narrower layers. Rows matter: a matrix product reads its weights 
 as much as computing some twenty of them, so that edits of models with few rows cost more than their share.
 
 An edit of a centred block takes turns with the bundle's full model and the original graph, in one process; every
-figure is the median of {repeats} rounds after two to warm up. Full is the faster of the two full models. "CPU, 1 thread"
-is CPU time of the process, "wall, 2 threads" time on the clock. Region policy `exact`, GroupNorm moments `cached`, no
+figure is the median of {repeats} rounds after two to warm up. Full is the faster of the two full models. "CPU, 1
+thread" is CPU time of the process, "wall, 2 threads" time on the clock. Region policy `exact`, GroupNorm moments `cached`, no
 dense fallback.
 
 - *rows*: positions of the grids that convolutions and matrix products run on.
