@@ -20,8 +20,8 @@ as much as computing some twenty of them, so that edits of models with few rows 
 
 An edit of a centred block takes turns with the bundle's full model and the original graph, in one process; every
 figure is the median of {repeats} rounds after two to warm up. Full is the faster of the two full models. "CPU, 1
-thread" is CPU time of the process, "wall, 2 threads" time on the clock. Region policy `exact`, GroupNorm moments `cached`, no
-dense fallback.
+thread" is CPU time of the process, "wall, 2 threads" time on the clock. Region policy `exact`, GroupNorm moments
+`cached`, no dense fallback.
 
 - *rows*: positions of the grids that convolutions and matrix products run on.
 - *dense*: heavy nodes (convolutions, matrix products, attention) that edits compute whole; there should be none.
