@@ -13,6 +13,7 @@ from retouch.models import Sizes
 from retouch.validation.benchmarks.families import _catalogue as catalogue
 from retouch.validation.benchmarks.families import _main as command
 from retouch.validation.benchmarks.families import main
+from retouch.validation.benchmarks.families._bundles import family_bundle
 from retouch.validation.benchmarks.families._family import Family, TorchSource, bound
 
 pytest.importorskip("transformers")
@@ -53,9 +54,10 @@ def test_one_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "| 0.000 | **missed** |" in targets
     assert str(tmp_path) not in page
 
-    made = (tmp_path / "build" / "tiny" / "manifest.json").stat().st_mtime_ns
-    run(tmp_path, "tiny")
-    assert (tmp_path / "build" / "tiny" / "manifest.json").stat().st_mtime_ns == made
+    said: list[str] = []
+    assert family_bundle(TINY, tmp_path / "build", said.append).key == family["key"]
+    assert not said, "the bundle that is there is exported again"
+    assert list(command._kept(tmp_path / "out" / "families.json", written["facts"], tmp_path / "build")) == ["tiny"]
 
 
 def test_figures_are_kept_while_their_bundle_is_there(tmp_path: Path) -> None:

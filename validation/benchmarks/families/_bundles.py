@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -74,23 +75,21 @@ def _random_module(source: TorchSource) -> Module:
     """The module with weights that switch nothing off, the same on every call."""
     # Models are made from configurations: nothing is to be looked for on the network.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    library, _, name = source.model.partition(".")
     try:
-        import diffusers
         import torch
-        import transformers
+
+        kind = getattr(importlib.import_module(library), name)
     except ModuleNotFoundError as error:
         raise ModelError(
             f'Benchmarks of families need {error.name}, which is not installed: pip install "retouch[models]"'
         ) from error
     from retouch.validation.reference_models._weights import draw_weights
 
-    library, _, name = source.model.partition(".")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        if library == "transformers":
-            kind = getattr(transformers, name)
-            module: Module = kind(kind.config_class(**source.configuration))
-        else:
-            module = getattr(diffusers, name)(**source.configuration)
+        # transformers has classes for configurations, diffusers takes them as arguments.
+        settings = source.configuration
+        module: Module = kind(kind.config_class(**settings)) if library == "transformers" else kind(**settings)
         draw_weights(module)
     return module.eval()
