@@ -62,7 +62,8 @@ class Contraction:
         if len(node.inputs) > 2 and node.inputs[2] is not None and facts.rows(node.inputs[2]) is not None:
             return "its bias depends on the editable input"
         if is_total(product, facts):
-            return "it adds a bias to a sum over the rows" if len(node.inputs) > 2 else [Statistic()]
+            biased = len(node.inputs) > 2 and node.inputs[2] is not None
+            return "it adds a bias to a sum over the rows" if biased else [Statistic()]
         driven = _driven(product, facts)
         if isinstance(driven, str):
             return driven

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from retouch.export.lattice import Fact, Statistic
 from retouch.export.layout import default_layout
-from retouch.export.model_shapes import shape_of
+from retouch.export.model_shapes import dtype_of, shape_of
 from retouch.export.rules._rule import rule
 from retouch.export.rules._statistic import base_rows, held, in_float32, set_moved
 
@@ -87,8 +87,9 @@ def _change(node: ir.Node, axes: tuple[int, ...], graph: EditGraph) -> ir.Value:
     places = [0, *(place for place, axis in enumerate(layout) if axis in axes)]
     total = graph.op("ReduceSum", [_difference(node.op_type, new, old, graph), graph.ints(places)], {"keepdims": 0})
     if node.op_type in _MEANS:
-        share = 1.0 / math.prod(shape[axis] for axis in axes)
-        total = graph.op("Mul", [total, graph.constant(np.array(share, dtype=np.float32))])
+        kind = np.float64 if dtype_of(source) == ir.DataType.DOUBLE else np.float32
+        share = np.array(1.0 / math.prod(shape[axis] for axis in axes), dtype=kind)
+        total = graph.op("Mul", [total, graph.constant(share)])
     return graph.op("Reshape", [total, graph.ints(shape_of(output))])
 
 

@@ -114,3 +114,13 @@ def test_reduction_over_a_part_of_the_grid_is_dense_and_correct(net) -> None:
     bundle = graph.export(conv(graph, graph.op("Mul", "x", graph.op("Sigmoid", strip))))
     assert "a part of the grid" in {str(row.reason) for row in bundle.manifest.plan if row.op == "ReduceMean"}.pop()
     assert bundle.manifest.plan[-1].plan == "incremental"
+
+
+def test_sums_of_other_types(net) -> None:
+    """A count of positions in whole numbers and a mean in double precision."""
+    graph = net()
+    above = graph.op("Cast", graph.op("Greater", "x", graph.const(0.5)), to=7)
+    count = graph.op("Cast", graph.op("ReduceSum", above, graph.ints(2, 3)), to=1)
+    mean = graph.op("Cast", graph.op("ReduceMean", graph.op("Cast", "x", to=11), graph.ints(2, 3)), to=1)
+    y = graph.op("Sub", graph.op("Div", "x", graph.op("Add", count, graph.const(1.0))), mean)
+    graph.on_rows(conv(graph, y))
