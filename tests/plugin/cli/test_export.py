@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from retouch.bundle import Bundle
@@ -91,3 +92,24 @@ def test_inspect_of_no_bundle(call: Any, tmp_path: Path) -> None:
     called = call("inspect", tmp_path)
     assert called.code == 2
     assert "is not a bundle" in called.error
+
+
+FOREIGN = """
+<ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>
+g (float[1,4,8,8] x, float[4,4,1,1] w) => (float[1,4,8,8] y) <float[1,4,8,8] b> {
+    a = Sigmoid(x)
+    b = com.microsoft.Trilu(a)
+    y = Conv(b, w)
+}
+"""
+
+
+def test_an_operator_that_keeps_positions_costs_only_itself(call: Any, tmp_path: Path) -> None:
+    onnx.save(onnx.parser.parse_model(FOREIGN), tmp_path / "m.onnx")
+    command = ["export", tmp_path / "m.onnx", "-o", tmp_path / "b", "--input", "x", "--no-calibrate"]
+    assert "--keeps-positions" in call(*command).error
+    assert call(*command, "--keeps-positions", "com.microsoft.Trilu").code == 0
+    inspected = call("inspect", tmp_path / "b", "--json").json
+    assert inspected["coverage"] == 1.0
+    (dense,) = inspected["densified"]
+    assert dense["reason"].endswith("behind it rows are gathered again")
