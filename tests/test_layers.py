@@ -27,7 +27,7 @@ LAYERS = [
     {"models"},
     {"states"},
     {"session"},
-    {"calibrate", "sampling"},
+    {"calibrate", "drop_in", "sampling"},
     {"bench", "diagnose"},
     {"validation"},
     {"cli"},

@@ -21,6 +21,9 @@ __all__ = [
     "Report",
     "Result",
     "Run",
+    # Applications of ONNX Runtime as they are
+    "InferenceSession",
+    "attach",
     # What can go wrong
     "BundleError",
     "CoverageError",
@@ -43,6 +46,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from retouch.bundle import Bundle
+    from retouch.drop_in import InferenceSession, attach
     from retouch.errors import (
         BundleError,
         CoverageError,
@@ -65,6 +69,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Bundle": "retouch.bundle",
+    "InferenceSession": "retouch.drop_in",
+    "attach": "retouch.drop_in",
     "Region": "retouch.region",
     "RegionPolicy": "retouch.region",
     "EditRequest": "retouch.session",

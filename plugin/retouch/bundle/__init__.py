@@ -7,6 +7,7 @@ __all__ = [
     "Bundle",
     "BundleWriter",
     "Check",
+    "MANIFEST_FILE",
     "update_manifest",
     # Weights in another bundle
     "SharedSpec",
@@ -35,7 +36,7 @@ __all__ = [
     "TensorSpec",
 ]
 
-from retouch.bundle._bundle import Bundle, Check
+from retouch.bundle._bundle import MANIFEST_FILE, Bundle, Check
 from retouch.bundle._manifest import (
     SCHEMA_VERSION,
     BreakEven,

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["OrtEngine", "Provider"]
+__all__ = [
+    # The engine
+    "OrtEngine",
+    "Provider",
+    # What else runs a bundle's graphs on it
+    "load_onnxruntime",
+    "prune_file",
+]
 
 from retouch.engines.ort._engine import OrtEngine, Provider
+from retouch.engines.ort._prune import prune_file
+from retouch.engines.ort._runtime import load_onnxruntime

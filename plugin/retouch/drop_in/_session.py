@@ -1,0 +1,341 @@
+"""``onnxruntime.InferenceSession`` on a bundle."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextvars import copy_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retouch.bundle import Bundle
+from retouch.drop_in._calls import Arrays, copies, feeds_of, owned, requested
+from retouch.drop_in._core import Core, Settings
+from retouch.drop_in._editing import Editing, EditPlan
+from retouch.drop_in._graph import graph_of
+from retouch.drop_in._pixels import region_on_grid
+from retouch.drop_in._places import Place, original_of, place_of, require_source
+from retouch.drop_in._recording import Recording, new_id
+from retouch.drop_in._scopes import Scope, opened, scope_of
+from retouch.drop_in._snapshot import write
+from retouch.drop_in._stock import IOBinding, OrtValue, StockSession
+from retouch.errors import RetouchError
+from retouch.region import Region, RegionPolicy
+from retouch.session import EditSession, GroupNormMode
+from retouch.states import StateStore
+
+if TYPE_CHECKING:
+    from onnxruntime import RunOptions, SessionOptions
+
+_Options = Sequence[Mapping[str, Any]]
+_Callback = Callable[[list[NDArray[Any]], Any, str], None]
+
+
+class InferenceSession(StockSession):
+    """An ``onnxruntime.InferenceSession`` that can record its calls and repeat them as edits.
+
+    Inputs, outputs and methods are those of a stock session on the original model. Outside of :meth:`record` and
+    :meth:`edit` a call runs the original model, or the bundle's base graph if the original is not at hand.
+
+    Example:
+        >>> session = retouch.InferenceSession("sd.onnx/unet/model.onnx", providers=["CPUExecutionProvider"])
+        >>> with session.record() as recording:
+        ...     image = sample(session)
+        >>> with session.edit(recording, region=mask):
+        ...     edited = sample(session)
+    """
+
+    def __init__(
+        self,
+        path_or_bytes: str | os.PathLike[str] | Bundle,
+        sess_options: SessionOptions | None = None,
+        providers: Sequence[str | tuple[str, dict[str, Any]]] | None = None,
+        provider_options: _Options | None = None,
+        *,
+        store: StateStore | None = None,
+        group_norm: GroupNormMode = "cached",
+        steps: Collection[str] | None = None,
+        **kwargs: Any,  # noqa: ANN401 # passed on
+    ) -> None:
+        """Opens the graph for calls outside of recordings and edits; the others are opened with their first call.
+
+        Args:
+            path_or_bytes: a bundle, or a model file with its bundle beside it (``bundle``, or the file's name with
+                ``.bundle``). The name is that of the stock session's argument.
+            sess_options: as for the stock session. Of these, the number of threads applies to recordings and edits too.
+            providers: as for the stock session.
+            provider_options: as for the stock session.
+            store: where states are kept, with a budget if it has one; ``None`` means in memory, without a budget.
+            group_norm: how GroupNorm sees edits: ``cached`` or ``corrected``, which keeps more.
+            steps: names of the inputs that change from call to call, as a time step does; an edit has to repeat them.
+                ``None`` means those that an exported pipeline says, or inputs with usual names (timestep, sigma, ...).
+            **kwargs: as for the stock session, but ``enable_fallback`` is off unless it is given: a provider that fails
+                is an error.
+
+        Raises:
+            BundleError: there is no bundle, it is damaged, or it was exported from another model.
+            FeedError: ``steps`` names no input.
+        """
+        place = _place(path_or_bytes)
+        graph = graph_of(place.bundle, place.original, sess_options)
+        self._attach(place.bundle, Settings(store, group_norm, steps), from_bytes=place.original is None)
+        super().__init__(graph.model, graph.options, providers, provider_options, **{"enable_fallback": 0, **kwargs})
+        self._model_path = str(graph.path)  # pipelines look for a configuration beside it
+
+    @classmethod
+    def adopt(
+        cls,
+        session: StockSession,
+        bundle: Bundle | str | os.PathLike[str],
+        *,
+        store: StateStore | None = None,
+        group_norm: GroupNormMode = "cached",
+        steps: Collection[str] | None = None,
+    ) -> Self:
+        """A session that runs an open stock session outside of recordings and edits, without loading it again.
+
+        Bindings that were made with the stock session are valid for this one too.
+
+        Args:
+            session: the stock session, on the model that the bundle was exported from.
+            bundle: the bundle, or its directory.
+            store: see the constructor, like the following.
+            group_norm: see the constructor.
+            steps: see the constructor.
+
+        Raises:
+            BundleError: there is no bundle, it is damaged, or it was exported from another model.
+        """
+        opened_bundle = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
+        path = getattr(session, "_model_path", None)
+        if path is not None:
+            require_source(opened_bundle, Path(path))
+        adopted = cls.__new__(cls)
+        vars(adopted).update(vars(session))
+        adopted._attach(opened_bundle, Settings(store, group_norm, steps), from_bytes=False)
+        return adopted
+
+    def _attach(self, bundle: Bundle, settings: Settings, *, from_bytes: bool) -> None:
+        self._core = Core(bundle, settings)
+        self._from_bytes = from_bytes
+        self._warned = False
+
+    @property
+    def bundle(self) -> Bundle:
+        """The bundle."""
+        return self._core.bundle
+
+    @contextlib.contextmanager
+    def record(self, run_id: str | None = None) -> Iterator[Recording]:
+        """A context in which every call is a base run whose states are kept.
+
+        It belongs to the current context (``contextvars``): other threads and tasks go on as before. What a call gives
+        comes from the bundle's base graph, whose last bits may differ from the original model's. If the block raises,
+        nothing is kept.
+
+        Args:
+            run_id: the recording's id; ``None`` means a new one.
+
+        Yields:
+            The recording.
+
+        Raises:
+            RunError: a recording or edit is open, the id is taken, or the store's budget does not hold all calls.
+            FeedError: a call's feeds do not fit the bundle.
+            NonFiniteError: an output holds NaN or infinity.
+        """
+        recording, scope = self._core.recorder(self._edits(), run_id or new_id())
+        try:
+            with opened(self._core, scope):
+                yield recording
+        except BaseException:
+            recording.close("was given up, for its block raised an exception")
+            raise
+        self._core.keep(recording)
+
+    @contextlib.contextmanager
+    def edit(
+        self,
+        recording: Recording | str,
+        region: Region | NDArray[np.bool_],
+        *,
+        scale: int | None = None,
+        policy: str | RegionPolicy | None = None,
+        group_norm: GroupNormMode | None = None,
+        fallback: bool = True,
+        record: bool | str = False,
+    ) -> Iterator[Editing]:
+        """A context in which every call repeats the recording's call of the same number, on the rows of a region.
+
+        Rows outside of the region, and of what the policy adds to it, are the recording's, bit for bit. Conditions may
+        change; the number of calls, their order and their steps are the recording's.
+
+        Args:
+            recording: the recording, or its id.
+            region: a region or boolean mask of the final image, or of the editable input's grid.
+            scale: pixels of the image along each side of one position of the grid; ``None`` derives it from the two
+                sizes, of which the image's has to be a whole multiple of the grid's.
+            policy: how far around the region to compute; ``None`` means the region's own, for a mask the default.
+            group_norm: how GroupNorm sees the edit; ``None`` means as the session was told.
+            fallback: whether full runs may be made, and merged, where they were measured to be faster.
+            record: whether a next edit is to be based on this one, or the run id for that.
+
+        Yields:
+            The edit, which has the reports, and with ``record`` the recording that it becomes.
+
+        Raises:
+            RunError: the recording is unknown or gone, has fewer calls, or another scope is open.
+            RegionError: the region does not fit.
+            FeedError: a call's feeds do not fit the bundle, or the call is not the recording's.
+            NonFiniteError: an output holds NaN or infinity.
+        """
+        core, edits = self._core, self._edits()
+        manifest = core.bundle.manifest
+        on_grid = region_on_grid(region, manifest.grid(manifest.editable.grid), scale, policy)
+        plan = EditPlan(core.find(recording), on_grid, core.steps, group_norm, fallback)
+        target = (record if isinstance(record, str) else new_id()) if record else None
+        editing = core.editor(edits, plan, target)
+        try:
+            with opened(core, editing):
+                yield editing
+        except BaseException:
+            if target is not None:
+                editing.recording.close("was given up, for its block raised an exception")
+            raise
+        if target is not None:
+            core.keep(editing.recording)
+
+    def recordings(self) -> tuple[Recording, ...]:
+        """The recordings that are kept, the newest last."""
+        return self._core.recordings()
+
+    def run(
+        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: RunOptions | None = None
+    ) -> list[Any]:
+        """The outputs, as of a stock session."""
+        scope = scope_of(self._core)
+        if scope is None:
+            results: list[Any] = super().run(output_names, input_feed, run_options)
+            return results
+        names = requested(output_names, self._core.outputs)
+        return copies(self._compute(scope, feeds_of(input_feed), run_options), names)
+
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: _Callback,
+        user_data: object,
+        run_options: RunOptions | None = None,
+    ) -> None:
+        """Calls back with the outputs, as a stock session does; in a recording or edit the order is that of the calls."""
+        scope = scope_of(self._core)
+        if scope is None:
+            super().run_async(output_names, input_feed, callback, user_data, run_options)
+            return
+        names = requested(output_names, self._core.outputs)
+        feeds = {name: np.array(feed) for name, feed in feeds_of(input_feed).items()}
+        self._warn_of(run_options)
+        number = scope.begin()
+
+        def work() -> None:
+            try:
+                results = copies(scope.compute(number, feeds), names)
+            except RetouchError as error:
+                callback([], user_data, str(error))
+            else:
+                callback(results, user_data, "")
+
+        threading.Thread(target=copy_context().run, args=(work,), daemon=True).start()
+
+    def run_with_ort_values(
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, OrtValue],
+        run_options: RunOptions | None = None,
+    ) -> list[OrtValue]:
+        """The outputs as values, as of a stock session; in a recording or edit they lie in host memory."""
+        scope = scope_of(self._core)
+        if scope is None:
+            values: list[OrtValue] = super().run_with_ort_values(output_names, input_dict_ort_values, run_options)
+            return values
+        names = requested(output_names, self._core.outputs)
+        outputs = self._compute(scope, feeds_of(input_dict_ort_values), run_options)
+        return [owned(outputs[name]) for name in names]
+
+    def run_with_ortvaluevector(
+        self,
+        run_options: RunOptions | None,
+        feed_names: Sequence[str],
+        feeds: Sequence[Any],
+        fetch_names: Sequence[str],
+        fetches: Any,  # noqa: ANN401 # onnxruntime's vector has no public type
+        fetch_devices: Sequence[Any],
+    ) -> None:
+        """Puts the outputs into ``fetches``, as a stock session does; in a recording or edit they lie in host memory."""
+        scope = scope_of(self._core)
+        if scope is None:
+            super().run_with_ortvaluevector(run_options, feed_names, feeds, fetch_names, fetches, fetch_devices)
+            return
+        names = requested(fetch_names, self._core.outputs)
+        given = {name: feeds[place].numpy() for place, name in enumerate(feed_names)}
+        outputs = self._compute(scope, given, run_options)
+        held = len(fetches)
+        for place, name in enumerate(names):
+            if place < held:
+                fetches[place].update_inplace(np.ascontiguousarray(outputs[name]))
+            else:
+                fetches.push_back(owned(outputs[name])._get_c_value())
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
+        """Computes into what is bound, as a stock session does. Inputs are copied before, so outputs may lie in them."""
+        scope = scope_of(self._core)
+        if scope is None or getattr(iobinding, "_session", self._sess) is not self._sess:
+            super().run_with_iobinding(iobinding, run_options)  # which refuses a binding of another session
+            return
+        feeds, outputs = self._core.snapshot(self._providers_in_use()).read(iobinding)
+        write(outputs, self._compute(scope, feeds, run_options))
+
+    def set_providers(
+        self,
+        providers: Sequence[str | tuple[str, dict[str, Any]]] | None = None,
+        provider_options: _Options | None = None,
+    ) -> None:
+        """Moves the session to other execution providers. Recordings are dropped, and bindings made before are void."""
+        path = self._model_path
+        if self._from_bytes:
+            self._model_path = None  # else the stock session would open the base graph with all that it keeps for edits
+        try:
+            super().set_providers(providers, provider_options)
+        finally:
+            self._model_path = path
+            self._core.restart("was dropped when the session's execution providers changed")
+
+    def _compute(self, scope: Scope, feeds: Mapping[str, Any], run_options: RunOptions | None) -> Arrays:
+        self._warn_of(run_options)
+        return scope.compute(scope.begin(), feeds)
+
+    def _warn_of(self, run_options: RunOptions | None) -> None:
+        if run_options is not None and not self._warned:
+            self._warned = True
+            warnings.warn("RunOptions have no effect on the calls of a recording or an edit.", stacklevel=4)
+
+    def _edits(self) -> EditSession:
+        threads = int(self.get_session_options().intra_op_num_threads)
+        return self._core.edits(self._providers_in_use(), threads or None)
+
+    def _providers_in_use(self) -> list[tuple[str, dict[str, str]]]:
+        options = self.get_provider_options()
+        return [(name, options.get(name, {})) for name in self.get_providers()]
+
+
+def _place(path: str | os.PathLike[str] | Bundle) -> Place:
+    if isinstance(path, Bundle):
+        return Place(path, original_of(path))
+    return place_of(Path(path))
