@@ -8,11 +8,16 @@ from __future__ import annotations
 __all__ = [
     # One model
     "InferenceSession",
-    # What it records and edits
     "Editing",
     "Recording",
+    # A pipeline
+    "attach",
+    "AttachedPipeline",
+    "PipelineEditing",
+    "PipelineRecording",
 ]
 
+from retouch.drop_in._attach import AttachedPipeline, PipelineEditing, PipelineRecording, attach
 from retouch.drop_in._editing import Editing
 from retouch.drop_in._recording import Recording
 from retouch.drop_in._session import InferenceSession

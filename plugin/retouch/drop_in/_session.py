@@ -285,7 +285,7 @@ class InferenceSession(StockSession):
             return
         names = requested(fetch_names, self._core.outputs)
         given = {name: feeds[place].numpy() for place, name in enumerate(feed_names)}
-        outputs = self._compute(scope, given, run_options)
+        outputs = self._compute(scope, given, None)  # run options cannot be left out here
         held = len(fetches)
         for place, name in enumerate(names):
             if place < held:

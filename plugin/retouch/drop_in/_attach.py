@@ -1,0 +1,259 @@
+"""Sessions of a pipeline replaced by drop-in sessions, while the pipeline stays what it is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType, TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retouch.drop_in._editing import Editing
+from retouch.drop_in._places import bundle_beside
+from retouch.drop_in._recording import Recording, new_id
+from retouch.drop_in._seats import Seat, seats_of
+from retouch.drop_in._session import InferenceSession
+from retouch.drop_in._stock import StockSession
+from retouch.errors import BundleError, RunError
+from retouch.region import Region, RegionPolicy
+from retouch.session import GroupNormMode, Report
+from retouch.states import StateStore
+
+
+@dataclass(frozen=True, eq=False)
+class PipelineRecording:
+    """What a pipeline's sessions kept of the calls that were made while they were recording.
+
+    Attributes:
+        id: the run id; it is the same in all sessions.
+        parts: the recordings, by component.
+    """
+
+    id: str
+    parts: Mapping[str, Recording] = field(repr=False)
+
+    @property
+    def calls(self) -> Mapping[str, int]:
+        """The number of calls, by component."""
+        return {name: part.calls for name, part in self.parts.items()}
+
+    @property
+    def bytes(self) -> int:
+        """The size of the states."""
+        return sum(part.bytes for part in self.parts.values())
+
+    def close(self) -> None:
+        """Drop the recordings and free their states."""
+        for part in self.parts.values():
+            part.close()
+
+
+@dataclass(frozen=True, eq=False)
+class PipelineEditing:
+    """An edit of a pipeline while it is made.
+
+    Attributes:
+        parts: the edits, by component.
+    """
+
+    parts: Mapping[str, Editing] = field(repr=False)
+
+    @property
+    def reports(self) -> Mapping[str, tuple[Report, ...]]:
+        """What every call says about itself, by component."""
+        return {name: part.reports for name, part in self.parts.items()}
+
+    @property
+    def recording(self) -> PipelineRecording:
+        """The recording that the edit becomes.
+
+        Raises:
+            RunError: the edit was made without ``record=True``.
+        """
+        parts = {name: part.recording for name, part in self.parts.items()}
+        return PipelineRecording(next(iter(parts.values())).id, parts)
+
+
+class AttachedPipeline:
+    """A pipeline whose sessions record and edit, until :meth:`detach`. As a context manager it detaches at the end."""
+
+    def __init__(self, seats: Mapping[str, Seat], sessions: Mapping[str, InferenceSession]) -> None:
+        """Puts the sessions into the seats.
+
+        Args:
+            seats: the seats, by component.
+            sessions: a session per seat.
+        """
+        self._seats = seats
+        self._stock: dict[str, StockSession] = {name: seat.session for name, seat in seats.items()}
+        self._sessions = MappingProxyType(dict(sessions))
+        self._last: PipelineRecording | None = None
+        self._attached = True
+        for name, seat in seats.items():
+            seat.take(sessions[name])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.detach()
+
+    @property
+    def sessions(self) -> Mapping[str, InferenceSession]:
+        """The sessions, by component."""
+        return self._sessions
+
+    @contextlib.contextmanager
+    def record(self, run_id: str | None = None) -> Iterator[PipelineRecording]:
+        """A context in which the pipeline's calls are base runs whose states are kept; see ``InferenceSession.record``.
+
+        Args:
+            run_id: the recording's id; ``None`` means a new one.
+        """
+        self._require_attached()
+        name = run_id or new_id()
+        with contextlib.ExitStack() as stack:
+            parts = {part: stack.enter_context(item.record(name)) for part, item in self._sessions.items()}
+            recording = PipelineRecording(name, MappingProxyType(parts))
+            yield recording
+        _warn_if_idle(sum(recording.calls.values()), "recording")
+        self._last = recording
+
+    @contextlib.contextmanager
+    def edit(
+        self,
+        region: Region | NDArray[np.bool_],
+        recording: PipelineRecording | str | None = None,
+        *,
+        policy: str | RegionPolicy | None = None,
+        group_norm: GroupNormMode | None = None,
+        fallback: bool = True,
+        record: bool | str = False,
+    ) -> Iterator[PipelineEditing]:
+        """A context in which the pipeline's calls repeat a recording on a region; see ``InferenceSession.edit``.
+
+        Args:
+            region: a region or boolean mask of the final image.
+            recording: the recording, or its id; ``None`` means the one made last.
+            policy: see ``InferenceSession.edit``, like the following.
+            group_norm: see there.
+            fallback: see there.
+            record: see there. The next edit is then based on this one.
+
+        Raises:
+            RunError: nothing was recorded, or see there.
+        """
+        self._require_attached()
+        based_on = self._based_on(recording)
+        target = (record if isinstance(record, str) else new_id()) if record else False
+        with contextlib.ExitStack() as stack:
+            parts = {
+                name: stack.enter_context(
+                    item.edit(
+                        based_on, region, policy=policy, group_norm=group_norm, fallback=fallback, record=target
+                    )
+                )
+                for name, item in self._sessions.items()
+            }
+            editing = PipelineEditing(MappingProxyType(parts))
+            yield editing
+        _warn_if_idle(sum(len(reports) for reports in editing.reports.values()), "edit")
+        if record:
+            self._last = editing.recording
+
+    def detach(self) -> None:
+        """Puts the stock sessions back, and drops the recordings. Doing it twice does nothing."""
+        if not self._attached:
+            return
+        self._attached = False
+        for name, seat in self._seats.items():
+            if seat.session is self._sessions[name]:
+                seat.take(self._stock[name])
+            for recording in self._sessions[name].recordings():
+                recording.close("was dropped when its pipeline was detached")
+
+    def _based_on(self, recording: PipelineRecording | str | None) -> str:
+        if isinstance(recording, str):
+            return recording
+        found = recording or self._last
+        if found is None:
+            raise RunError(
+                "Expected a recording to base the edit on, got none. Run the pipeline inside of "
+                "`with attached.record():` first."
+            )
+        return found.id
+
+    def _require_attached(self) -> None:
+        if not self._attached:
+            raise RunError("Expected an attached pipeline, got one that was detached. Call retouch.attach again.")
+
+
+def attach(
+    pipeline: object,
+    *,
+    bundles: Mapping[str, str | os.PathLike[str]] | None = None,
+    store: StateStore | None = None,
+    group_norm: GroupNormMode = "cached",
+) -> AttachedPipeline:
+    """The pipeline, with drop-in sessions in place of those that have a bundle beside their model.
+
+    The stock sessions are kept and run all calls outside of recordings and edits, so the pipeline takes no more memory
+    until it records.
+
+    Args:
+        pipeline: a pipeline of optimum-onnx or an ONNX pipeline of diffusers, loaded from a directory that
+            ``retouch export`` wrote.
+        bundles: bundles that lie elsewhere, by component (``unet``, ``transformer``, ``vae_decoder``, ...).
+        store: where states of all components are kept; ``None`` means in memory, without a budget.
+        group_norm: how GroupNorm sees edits.
+
+    Raises:
+        BundleError: no component has a bundle, or one is damaged or was exported from another model.
+    """
+    seats = seats_of(pipeline)
+    found = {name: _bundle_of(seat, bundles or {}) for name, seat in seats.items()}
+    unknown = [name for name in bundles or {} if name not in seats]
+    if unknown or not any(found.values()):
+        raise BundleError(_nothing_found(pipeline, seats, unknown))
+    sessions = {
+        name: InferenceSession.adopt(seats[name].session, bundle, store=store, group_norm=group_norm)
+        for name, bundle in found.items()
+        if bundle is not None
+    }
+    return AttachedPipeline({name: seats[name] for name in sessions}, sessions)
+
+
+def _bundle_of(seat: Seat, given: Mapping[str, str | os.PathLike[str]]) -> str | os.PathLike[str] | None:
+    if seat.component in given:
+        return given[seat.component]
+    return None if seat.model is None else bundle_beside(seat.model)
+
+
+def _nothing_found(pipeline: object, seats: Mapping[str, Seat], unknown: list[str]) -> str:
+    kind = type(pipeline).__name__
+    if unknown:
+        return (
+            f"Expected bundles for components of {kind} among {', '.join(seats) or 'none'}, got {', '.join(unknown)}. "
+            "Name components that hold a session of ONNX Runtime."
+        )
+    looked = ", ".join(str(seat.model) for seat in seats.values()) or "none of its components has an onnxruntime session"
+    return (
+        f"Expected a bundle beside a model of {kind}, got none ({looked}). Export the pipeline with "
+        "`retouch export DIRECTORY -o OUTPUT` and load it from there, or pass bundles=."
+    )
+
+
+def _warn_if_idle(calls: int, what: str) -> None:
+    if not calls:
+        warnings.warn(
+            f"The {what} saw no call. Calls from another thread belong to it only if the thread was given its context "
+            "(contextvars.copy_context().run).",
+            stacklevel=4,
+        )
