@@ -74,6 +74,7 @@ class Core:
 
     def keep(self, recording: Recording) -> None:
         """Makes a recording known under its id."""
+        self.recordings()  # forgets those that were closed
         with self._lock:
             self._recordings[recording.id] = recording
 
@@ -89,6 +90,8 @@ class Core:
         Raises:
             RunError: it is unknown, or its states are gone.
         """
+        if isinstance(recording, Recording):
+            recording.require()  # which says what became of it
         name = recording if isinstance(recording, str) else recording.id
         with self._lock:
             found = self._recordings.get(name)

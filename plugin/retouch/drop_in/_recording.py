@@ -46,7 +46,7 @@ class Recording:
 
     @property
     def calls(self) -> int:
-        """The number of calls."""
+        """The number of calls that are kept."""
         with self._lock:
             return len(self._runs)
 
@@ -70,8 +70,8 @@ class Recording:
         """Drop the recording and free its states; edits can no longer be based on it. Twice does nothing more."""
         with self._lock:
             self._gone = self._gone or reason
-            runs = list(self._runs.values())
-        for run in runs:
+            runs, self._runs = self._runs, {}
+        for run in runs.values():
             run.close()
 
     def require(self) -> None:
@@ -95,7 +95,11 @@ class Recording:
             RunError: the store's budget does not hold all calls.
         """
         with self._lock:
-            self._runs[number] = run
+            gone = self._gone
+            if gone is None:
+                self._runs[number] = run
+        if gone is not None:
+            run.close()
         self.require()
 
 
