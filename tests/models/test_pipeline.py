@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 
-from retouch import EditSession, Region
+import retouch
+from retouch import Bundle, EditSession, Region
 from retouch.errors import ExportError, ModelError
 from retouch.export import ExportOptions
 from retouch.models import Sizes, TorchOptions, export_pipeline
@@ -51,16 +55,51 @@ def pipeline(tiny: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_pipelines_on_onnx_runtime_load_it(pipeline: Path, tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Exported:
+    path: Path
+    bundles: Mapping[str, Bundle]
+    steps: list[str]
+
+
+@pytest.fixture(scope="module")
+def exported(pipeline: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    steps: list[str] = []
+    out = tmp_path_factory.mktemp("exported") / "out"
+    bundles = export_pipeline(pipeline, out, TorchOptions(sizes=Sizes(batch=2, text=5)), tell=steps.append)
+    return Exported(out, bundles, steps)
+
+
+@pytest.fixture
+def paint(exported: Exported) -> Any:
+    """The pipeline of diffusers, loaded from the exported directory, and what it makes of a prompt."""
     import diffusers
     from diffusers import OnnxRuntimeModel, OnnxStableDiffusionPipeline
 
-    steps: list[str] = []
-    options = TorchOptions(sizes=Sizes(batch=2, text=5))
-    bundles = export_pipeline(pipeline, tmp_path / "out", options, tell=steps.append)
+    out = exported.path
+    names = ("unet", "vae_encoder", "vae_decoder", "text_encoder")
+    parts = {name: OnnxRuntimeModel.from_pretrained(out / name, provider_options=None) for name in names}
+    loaded = OnnxStableDiffusionPipeline(
+        **parts, tokenizer=None, scheduler=diffusers.DDIMScheduler.from_pretrained(out / "scheduler"),
+        safety_checker=None, feature_extractor=None, requires_safety_checker=False,
+    )  # fmt: skip
+    loaded.set_progress_bar_config(disable=True)
+    latents = np.random.default_rng(0).standard_normal((1, 4, 8, 8)).astype(np.float32)
+
+    def call(token: int) -> np.ndarray:
+        prompt = [parts["text_encoder"](input_ids=np.full((1, 5), i, np.int32))[0] for i in (token, 0)]
+        return loaded(
+            prompt_embeds=prompt[0], negative_prompt_embeds=prompt[1], latents=latents, height=64, width=64,
+            num_inference_steps=2, output_type="np",
+        ).images  # fmt: skip
+
+    return SimpleNamespace(pipeline=loaded, parts=parts, call=call, latents=latents)
+
+
+def test_pipelines_on_onnx_runtime_load_it(exported: Exported, paint: Any) -> None:
+    out, bundles = exported.path, exported.bundles
     assert sorted(bundles) == ["unet", "vae_decoder", "vae_encoder"]
-    assert "copy tokenizer" in steps
-    out = tmp_path / "out"
+    assert "copy tokenizer" in exported.steps
     assert json.loads((out / "model_index.json").read_text()) == INDEX
     assert (out / "tokenizer" / "vocab.json").is_file() and (out / "scheduler" / "scheduler_config.json").is_file()
     assert not list(out.rglob("*.safetensors"))
@@ -77,25 +116,14 @@ def test_pipelines_on_onnx_runtime_load_it(pipeline: Path, tmp_path: Path) -> No
         stored = sum(path.stat().st_size for path in (out / name).glob("model.onnx*"))
         assert stored < 0.2 * (out / name / "bundle" / "weights.bin").stat().st_size + own
 
-    parts = {name: OnnxRuntimeModel.from_pretrained(out / name, provider_options=None) for name in described}
-    for name in parts:
+    for name in described:
         assert (out / name / "config.json").is_file()
-    loaded = OnnxStableDiffusionPipeline(
-        **parts, tokenizer=None, scheduler=diffusers.DDIMScheduler.from_pretrained(out / "scheduler"),
-        safety_checker=None, feature_extractor=None, requires_safety_checker=False,
-    )  # fmt: skip
-    loaded.set_progress_bar_config(disable=True)
-    prompt = [parts["text_encoder"](input_ids=np.full((1, 5), i, np.int32))[0] for i in (3, 0)]
-    latents = np.random.default_rng(0).standard_normal((1, 4, 8, 8)).astype(np.float32)
-    image = loaded(
-        prompt_embeds=prompt[0], negative_prompt_embeds=prompt[1], latents=latents, height=64, width=64,
-        num_inference_steps=2, output_type="np",
-    ).images  # fmt: skip
+    image = paint.call(3)
     assert image.shape == (1, 16, 16, 3) and np.isfinite(image).all()
-
     with EditSession(bundles["vae_decoder"]) as session:
-        base = session.base({"latent_sample": latents})
-        edited = session.edit(base, {"latent_sample": latents + 1}, region=Region.from_boxes([(0, 0, 2, 2)], (8, 8)))
+        base = session.base({"latent_sample": paint.latents})
+        changed = {"latent_sample": paint.latents + 1}
+        edited = session.edit(base, changed, region=Region.from_boxes([(0, 0, 2, 2)], (8, 8)))
     assert base.outputs["sample"].shape == (1, 3, 16, 16)
     assert (edited.outputs["sample"] != base.outputs["sample"]).any()
 
@@ -105,6 +133,25 @@ def external_data(path: Path) -> tuple[set[str], int]:
     graph = onnx.load(path, load_external_data=False).graph
     entries = [{entry.key: entry.value for entry in tensor.external_data} for tensor in graph.initializer]
     return {entry["location"] for entry in entries if entry}, path.stat().st_size
+
+
+def test_its_sessions_are_replaced_and_the_pipeline_edits(exported: Exported, paint: Any) -> None:
+    stock = paint.call(3)
+    mask = np.zeros((16, 16), bool)
+    mask[4:8, 4:8] = True
+    for name in ("unet", "vae_decoder"):
+        paint.parts[name].model = retouch.InferenceSession(exported.path / name / "model.onnx")
+    assert paint.call(3).tobytes() == stock.tobytes()
+    with retouch.attach(paint.pipeline) as attached:
+        with attached.record() as recording:
+            base = paint.call(3)
+        np.testing.assert_allclose(base, stock, atol=1e-5)
+        assert recording.calls == {"unet": 2, "vae_encoder": 0, "vae_decoder": 1}
+        with attached.edit(mask, policy="exact"):
+            edited = paint.call(7)
+    changed = (edited != base).any((0, 3))
+    assert changed[mask].all() and not changed[~mask].any()
+    assert paint.call(3).tobytes() == stock.tobytes()
 
 
 def test_a_pipeline_that_is_not_one_of_ours_is_not_replaced(pipeline: Path) -> None:

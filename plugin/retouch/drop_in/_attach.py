@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType, TracebackType
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from retouch.drop_in._editing import Editing
 from retouch.drop_in._places import bundle_beside
 from retouch.drop_in._recording import Recording, new_id
+from retouch.drop_in._scopes import warn_of_idleness
 from retouch.drop_in._seats import Seat, seats_of
 from retouch.drop_in._session import InferenceSession
 from retouch.drop_in._stock import StockSession
@@ -123,7 +123,8 @@ class AttachedPipeline:
             parts = {part: stack.enter_context(item.record(name)) for part, item in self._sessions.items()}
             recording = PipelineRecording(name, MappingProxyType(parts))
             yield recording
-        _warn_if_idle(sum(recording.calls.values()), "recording")
+        if not any(recording.calls.values()):
+            warn_of_idleness("recording")
         self._last = recording
 
     @contextlib.contextmanager
@@ -156,15 +157,12 @@ class AttachedPipeline:
         with contextlib.ExitStack() as stack:
             parts = {
                 name: stack.enter_context(
-                    item.edit(
-                        based_on, region, policy=policy, group_norm=group_norm, fallback=fallback, record=target
-                    )
+                    item.edit(based_on, region, policy=policy, group_norm=group_norm, fallback=fallback, record=target)
                 )
                 for name, item in self._sessions.items()
             }
             editing = PipelineEditing(MappingProxyType(parts))
             yield editing
-        _warn_if_idle(sum(len(reports) for reports in editing.reports.values()), "edit")
         if record:
             self._last = editing.recording
 
@@ -243,17 +241,9 @@ def _nothing_found(pipeline: object, seats: Mapping[str, Seat], unknown: list[st
             f"Expected bundles for components of {kind} among {', '.join(seats) or 'none'}, got {', '.join(unknown)}. "
             "Name components that hold a session of ONNX Runtime."
         )
-    looked = ", ".join(str(seat.model) for seat in seats.values()) or "none of its components has an onnxruntime session"
+    models = ", ".join(str(seat.model) for seat in seats.values())
+    looked = models or "none of its components has a session of ONNX Runtime"
     return (
         f"Expected a bundle beside a model of {kind}, got none ({looked}). Export the pipeline with "
         "`retouch export DIRECTORY -o OUTPUT` and load it from there, or pass bundles=."
     )
-
-
-def _warn_if_idle(calls: int, what: str) -> None:
-    if not calls:
-        warnings.warn(
-            f"The {what} saw no call. Calls from another thread belong to it only if the thread was given its context "
-            "(contextvars.copy_context().run).",
-            stacklevel=4,
-        )

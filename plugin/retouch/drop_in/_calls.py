@@ -28,15 +28,18 @@ def requested(names: Sequence[str] | None, outputs: Sequence[str]) -> list[str]:
     wanted = list(names or outputs)
     unknown = [name for name in wanted if name not in outputs]
     if unknown:
-        raise FeedError(
-            f"Expected outputs among {', '.join(map(repr, outputs))}, got {', '.join(map(repr, unknown))}."
-        )
+        raise FeedError(f"Expected outputs among {', '.join(map(repr, outputs))}, got {', '.join(map(repr, unknown))}.")
     return wanted
 
 
 def copies(arrays: Arrays, names: Sequence[str]) -> list[NDArray[Any]]:
     """Arrays that the caller may write into, in the order of the names."""
     return [np.array(arrays[name], order="C") for name in names]
+
+
+def vector_item(array: NDArray[Any]) -> object:
+    """The array as an item of onnxruntime's vectors of values."""
+    return owned(array)._get_c_value()  # noqa: SLF001 # there is no other way into a vector
 
 
 def owned(array: NDArray[Any]) -> OrtValue:

@@ -140,4 +140,6 @@ class Core:
         with self._lock:
             taken = name in self._recordings and not self._recordings[name].closed
         if taken:
-            raise RunError(f"Expected a new run id, got {name!r}, which is a recording's. Close that one, or use another.")
+            raise RunError(
+                f"Expected a new run id, got {name!r}, which is a recording's. Close that one, or use another."
+            )

@@ -64,6 +64,12 @@ class Editing:
             return tuple(report for _, report in sorted(self._reports.items()))
 
     @property
+    def idle(self) -> bool:
+        """Whether no call was made, although some were recorded."""
+        with self._lock:
+            return bool(self._runs) and not self._begun
+
+    @property
     def recording(self) -> Recording:
         """The recording that the edit becomes, for the next edit to be based on.
 

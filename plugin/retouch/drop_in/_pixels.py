@@ -44,8 +44,8 @@ def _pooled(mask: NDArray[np.bool_], grid: GridSpec, scale: int | None) -> NDArr
     if factor < 1 or mask.shape != wanted or math.prod(dims) != grid.rows:
         raise _unfit(mask.shape, grid, scale)
     split = [part for size in dims for part in (size, factor)]
-    pooled: NDArray[np.bool_] = mask.reshape(split).any(axis=tuple(range(1, 2 * len(dims), 2)))
-    return pooled.reshape(grid.dims)
+    pooled = np.any(mask.reshape(split), axis=tuple(range(1, 2 * len(dims), 2)))
+    return np.asarray(pooled).reshape(grid.dims)
 
 
 def _factor(shape: tuple[int, ...], grid: GridSpec) -> int:

@@ -6,6 +6,7 @@ runs as it always does in another. A thread that is started inside of a scope ha
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -32,7 +33,7 @@ class Scope(Protocol):
         """No call may begin any more."""
 
 
-_OPEN: ContextVar[Mapping[object, Scope]] = ContextVar("retouch_scopes", default=MappingProxyType({}))  # noqa: B039 # read-only
+_OPEN: ContextVar[Mapping[object, Scope]] = ContextVar("retouch_scopes", default=MappingProxyType({}))
 
 
 def scope_of(session: object) -> Scope | None:
@@ -58,3 +59,12 @@ def opened(session: object, scope: Scope) -> Iterator[None]:
     finally:
         _OPEN.reset(token)
         scope.end()
+
+
+def warn_of_idleness(what: str) -> None:
+    """Say that a scope saw no call: what was meant for it may have been computed in full, in another context."""
+    warnings.warn(
+        f"The {what} saw no call. Calls of another thread belong to it only if the thread was given its context "
+        "(contextvars.copy_context().run).",
+        stacklevel=4,
+    )

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
-import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextvars import copy_context
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,29 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retouch.bundle import Bundle
-from retouch.drop_in._calls import Arrays, copies, feeds_of, owned, requested
 from retouch.drop_in._core import Core, Settings
 from retouch.drop_in._editing import Editing, EditPlan
 from retouch.drop_in._graph import graph_of
 from retouch.drop_in._pixels import region_on_grid
 from retouch.drop_in._places import Place, original_of, place_of, require_source
 from retouch.drop_in._recording import Recording, new_id
-from retouch.drop_in._scopes import Scope, opened, scope_of
-from retouch.drop_in._snapshot import write
-from retouch.drop_in._stock import IOBinding, OrtValue, StockSession
-from retouch.errors import RetouchError
+from retouch.drop_in._scoped_session import ScopedSession
+from retouch.drop_in._scopes import opened, warn_of_idleness
+from retouch.drop_in._stock import StockSession
 from retouch.region import Region, RegionPolicy
 from retouch.session import EditSession, GroupNormMode
 from retouch.states import StateStore
 
 if TYPE_CHECKING:
-    from onnxruntime import RunOptions, SessionOptions
+    from onnxruntime import SessionOptions
 
 _Options = Sequence[Mapping[str, Any]]
-_Callback = Callable[[list[NDArray[Any]], Any, str], None]
 
 
-class InferenceSession(StockSession):
+class InferenceSession(ScopedSession):
     """An ``onnxruntime.InferenceSession`` that can record its calls and repeat them as edits.
 
     Inputs, outputs and methods are those of a stock session on the original model. Outside of :meth:`record` and
@@ -50,6 +44,8 @@ class InferenceSession(StockSession):
         >>> with session.edit(recording, region=mask):
         ...     edited = sample(session)
     """
+
+    _model_path: str | None
 
     def __init__(
         self,
@@ -117,14 +113,13 @@ class InferenceSession(StockSession):
         if path is not None:
             require_source(opened_bundle, Path(path))
         adopted = cls.__new__(cls)
-        vars(adopted).update(vars(session))
-        adopted._attach(opened_bundle, Settings(store, group_norm, steps), from_bytes=False)
+        adopted.__dict__.update(vars(session))
+        cls._attach(adopted, opened_bundle, Settings(store, group_norm, steps), from_bytes=False)
         return adopted
 
     def _attach(self, bundle: Bundle, settings: Settings, *, from_bytes: bool) -> None:
         self._core = Core(bundle, settings)
         self._from_bytes = from_bytes
-        self._warned = False
 
     @property
     def bundle(self) -> Bundle:
@@ -208,99 +203,14 @@ class InferenceSession(StockSession):
             if target is not None:
                 editing.recording.close("was given up, for its block raised an exception")
             raise
+        if editing.idle:
+            warn_of_idleness("edit")
         if target is not None:
             core.keep(editing.recording)
 
     def recordings(self) -> tuple[Recording, ...]:
         """The recordings that are kept, the newest last."""
         return self._core.recordings()
-
-    def run(
-        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: RunOptions | None = None
-    ) -> list[Any]:
-        """The outputs, as of a stock session."""
-        scope = scope_of(self._core)
-        if scope is None:
-            results: list[Any] = super().run(output_names, input_feed, run_options)
-            return results
-        names = requested(output_names, self._core.outputs)
-        return copies(self._compute(scope, feeds_of(input_feed), run_options), names)
-
-    def run_async(
-        self,
-        output_names: Sequence[str] | None,
-        input_feed: Mapping[str, Any],
-        callback: _Callback,
-        user_data: object,
-        run_options: RunOptions | None = None,
-    ) -> None:
-        """Calls back with the outputs, as a stock session does; in a recording or edit the order is that of the calls."""
-        scope = scope_of(self._core)
-        if scope is None:
-            super().run_async(output_names, input_feed, callback, user_data, run_options)
-            return
-        names = requested(output_names, self._core.outputs)
-        feeds = {name: np.array(feed) for name, feed in feeds_of(input_feed).items()}
-        self._warn_of(run_options)
-        number = scope.begin()
-
-        def work() -> None:
-            try:
-                results = copies(scope.compute(number, feeds), names)
-            except RetouchError as error:
-                callback([], user_data, str(error))
-            else:
-                callback(results, user_data, "")
-
-        threading.Thread(target=copy_context().run, args=(work,), daemon=True).start()
-
-    def run_with_ort_values(
-        self,
-        output_names: Sequence[str] | None,
-        input_dict_ort_values: Mapping[str, OrtValue],
-        run_options: RunOptions | None = None,
-    ) -> list[OrtValue]:
-        """The outputs as values, as of a stock session; in a recording or edit they lie in host memory."""
-        scope = scope_of(self._core)
-        if scope is None:
-            values: list[OrtValue] = super().run_with_ort_values(output_names, input_dict_ort_values, run_options)
-            return values
-        names = requested(output_names, self._core.outputs)
-        outputs = self._compute(scope, feeds_of(input_dict_ort_values), run_options)
-        return [owned(outputs[name]) for name in names]
-
-    def run_with_ortvaluevector(
-        self,
-        run_options: RunOptions | None,
-        feed_names: Sequence[str],
-        feeds: Sequence[Any],
-        fetch_names: Sequence[str],
-        fetches: Any,  # noqa: ANN401 # onnxruntime's vector has no public type
-        fetch_devices: Sequence[Any],
-    ) -> None:
-        """Puts the outputs into ``fetches``, as a stock session does; in a recording or edit they lie in host memory."""
-        scope = scope_of(self._core)
-        if scope is None:
-            super().run_with_ortvaluevector(run_options, feed_names, feeds, fetch_names, fetches, fetch_devices)
-            return
-        names = requested(fetch_names, self._core.outputs)
-        given = {name: feeds[place].numpy() for place, name in enumerate(feed_names)}
-        outputs = self._compute(scope, given, None)  # run options cannot be left out here
-        held = len(fetches)
-        for place, name in enumerate(names):
-            if place < held:
-                fetches[place].update_inplace(np.ascontiguousarray(outputs[name]))
-            else:
-                fetches.push_back(owned(outputs[name])._get_c_value())
-
-    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
-        """Computes into what is bound, as a stock session does. Inputs are copied before, so outputs may lie in them."""
-        scope = scope_of(self._core)
-        if scope is None or getattr(iobinding, "_session", self._sess) is not self._sess:
-            super().run_with_iobinding(iobinding, run_options)  # which refuses a binding of another session
-            return
-        feeds, outputs = self._core.snapshot(self._providers_in_use()).read(iobinding)
-        write(outputs, self._compute(scope, feeds, run_options))
 
     def set_providers(
         self,
@@ -317,22 +227,9 @@ class InferenceSession(StockSession):
             self._model_path = path
             self._core.restart("was dropped when the session's execution providers changed")
 
-    def _compute(self, scope: Scope, feeds: Mapping[str, Any], run_options: RunOptions | None) -> Arrays:
-        self._warn_of(run_options)
-        return scope.compute(scope.begin(), feeds)
-
-    def _warn_of(self, run_options: RunOptions | None) -> None:
-        if run_options is not None and not self._warned:
-            self._warned = True
-            warnings.warn("RunOptions have no effect on the calls of a recording or an edit.", stacklevel=4)
-
     def _edits(self) -> EditSession:
         threads = int(self.get_session_options().intra_op_num_threads)
         return self._core.edits(self._providers_in_use(), threads or None)
-
-    def _providers_in_use(self) -> list[tuple[str, dict[str, str]]]:
-        options = self.get_provider_options()
-        return [(name, options.get(name, {})) for name in self.get_providers()]
 
 
 def _place(path: str | os.PathLike[str] | Bundle) -> Place:

@@ -60,7 +60,9 @@ def _recorded(bundle: Bundle) -> list[str] | None:
     return steps
 
 
-def check_step(manifest: Manifest, steps: Sequence[str], number: int, recorded: Sequence[Arrays], feeds: Arrays) -> None:
+def check_step(
+    manifest: Manifest, steps: Sequence[str], number: int, recorded: Sequence[Arrays], feeds: Arrays
+) -> None:
     """Raise a FeedError if a call does not stand where the recorded call of that number did.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,12 @@ def pipeline_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_pipeline(tmp_path_factory.mktemp("pipeline"), batch=2)
 
 
+@pytest.fixture(scope="session")
+def pipeline_of_two_calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a ``unet`` for guidance in two calls."""
+    return write_pipeline(tmp_path_factory.mktemp("two_calls"), batch=1)
+
+
 def write_pipeline(root: Path, batch: int) -> Path:
     weights = {"w_in": (8, 4, 3, 3), "w_out": (4, 8, 3, 3)}
     write_model(root / "unet" / "model.onnx", UNET.replace("BATCH", str(batch)), weights)
@@ -85,8 +91,8 @@ def stock(hand_built: Any) -> onnxruntime.InferenceSession:
 
 
 @pytest.fixture
-def session(hand_built: Any) -> Iterator[retouch.InferenceSession]:
-    yield retouch.InferenceSession(hand_built.bundle.path, providers=["CPUExecutionProvider"])
+def session(hand_built: Any) -> retouch.InferenceSession:
+    return retouch.InferenceSession(hand_built.bundle.path, providers=["CPUExecutionProvider"])
 
 
 Loop = Callable[..., list[np.ndarray]]

@@ -135,7 +135,9 @@ def test_an_edit_becomes_the_recording_of_the_next(session, loop, box) -> None:
     kept = ~np.broadcast_to(elsewhere, first[0].shape)
     for before, after in zip(first, second, strict=True):
         assert (before[kept] == after[kept]).all()
-    with session.edit(editing.recording, box) as last, pytest.raises(RunError, match="record=True"):
+    with session.edit(editing.recording, box) as last:
+        loop(session)
+    with pytest.raises(RunError, match="record=True"):
         _ = last.recording
 
 
