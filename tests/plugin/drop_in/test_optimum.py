@@ -1,0 +1,178 @@
+"""Pipelines of optimum-onnx, unchanged, on a tiny Stable Diffusion with random weights that Retouch exported."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import diffusers
+import torch
+import transformers
+from optimum.onnxruntime import (
+    ORTStableDiffusionImg2ImgPipeline,
+    ORTStableDiffusionInpaintPipeline,
+    ORTStableDiffusionPipeline,
+)
+from PIL import Image
+
+import retouch
+from retouch.models import Sizes, TorchOptions, export_pipeline
+from retouch.validation.reference_models._weights import draw_weights
+
+PARTS = ("unet", "vae_encoder", "vae_decoder")
+INDEX = {
+    "_class_name": "StableDiffusionPipeline",
+    "_diffusers_version": diffusers.__version__,
+    "vae": ["diffusers", "AutoencoderKL"],
+    "unet": ["diffusers", "UNet2DConditionModel"],
+    "scheduler": ["diffusers", "DDIMScheduler"],
+    "text_encoder": ["transformers", "CLIPTextModel"],
+    "tokenizer": ["transformers", "CLIPTokenizer"],
+}
+BLOCKS = {"block_out_channels": (8, 16), "layers_per_block": 1, "norm_num_groups": 4}
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pipeline") / "sd"
+    torch.manual_seed(0)
+    unet = diffusers.UNet2DConditionModel(
+        **BLOCKS, sample_size=8, cross_attention_dim=8, attention_head_dim=2,
+        down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"), up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
+    )  # fmt: skip
+    vae = diffusers.AutoencoderKL(
+        **BLOCKS, sample_size=16, down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2
+    )
+    for name, module in (("unet", unet), ("vae", vae)):
+        draw_weights(module)
+        module.save_pretrained(folder / name)
+    scheduler = diffusers.DDIMScheduler(steps_offset=1, clip_sample=False, set_alpha_to_one=False)
+    scheduler.save_pretrained(folder / "scheduler")
+    _write_text_part(folder)
+    (folder / "model_index.json").write_text(json.dumps(INDEX))
+    export_pipeline(folder, folder.parent / "sd.onnx", TorchOptions(sizes=Sizes(batch=2, text=5)))
+    return folder.parent / "sd.onnx"
+
+
+def _write_text_part(folder: Path) -> None:
+    """A text encoder, and a tokenizer that knows letters."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    tokens = ["<|startoftext|>", "<|endoftext|>", *letters, *(f"{letter}</w>" for letter in letters)]
+    (folder / "tokenizer").mkdir()
+    files = [folder / "tokenizer" / name for name in ("vocab.json", "merges.txt")]
+    files[0].write_text(json.dumps({token: number for number, token in enumerate(tokens)}))
+    files[1].write_text("#version: 0.2\n")
+    tokenizer = transformers.CLIPTokenizer(*map(str, files), model_max_length=5)
+    tokenizer.save_pretrained(folder / "tokenizer")
+    configuration = transformers.CLIPTextConfig(
+        vocab_size=len(tokens), hidden_size=8, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
+        max_position_embeddings=5, projection_dim=8, bos_token_id=0, eos_token_id=1,
+    )  # fmt: skip
+    transformers.CLIPTextModel(configuration).save_pretrained(folder / "text_encoder")
+
+
+MASK = np.zeros((16, 16), bool)
+MASK[4:8, 4:8] = True
+IMAGE = Image.fromarray(np.random.default_rng(0).integers(0, 255, (16, 16, 3), np.uint8))
+SHAPE = {"height": 16, "width": 16}
+
+CASES: dict[type, dict[str, Any]] = {
+    ORTStableDiffusionPipeline: {**SHAPE, "num_inference_steps": 3},
+    ORTStableDiffusionImg2ImgPipeline: {"image": IMAGE, "strength": 0.7, "num_inference_steps": 4},
+    ORTStableDiffusionInpaintPipeline: {
+        **SHAPE, "image": IMAGE, "mask_image": Image.fromarray(MASK), "strength": 1.0, "num_inference_steps": 3,
+    },
+}  # fmt: skip
+
+
+def _normal(seed: int) -> torch.Tensor:
+    return torch.randn(1, 5, 8, generator=torch.Generator().manual_seed(seed))
+
+
+def _loaded(kind: type, root: Path, opened: Callable[[Path], Any], *, bound: bool) -> Callable[[int], np.ndarray]:
+    """The pipeline, as a function from the seed of a prompt to its image."""
+    sessions = {f"{part}_session": opened(root / part / "model.onnx") for part in PARTS}
+    scheduler = diffusers.DDIMScheduler.from_pretrained(root / "scheduler")
+    pipeline = kind(**sessions, scheduler=scheduler, use_io_binding=bound)
+    pipeline.set_progress_bar_config(disable=True)
+
+    def paint(prompt: int) -> np.ndarray:
+        return pipeline(
+            prompt_embeds=_normal(prompt), negative_prompt_embeds=_normal(0), output_type="np",
+            generator=torch.Generator().manual_seed(1), **CASES[kind],
+        ).images  # fmt: skip
+
+    paint.pipeline = pipeline
+    return paint
+
+
+@pytest.mark.parametrize("bound", [False, True], ids=["arrays", "bindings"])
+@pytest.mark.parametrize("kind", CASES)
+def test_pipelines_with_sessions_passed_in(exported, kind, bound) -> None:
+    stock = _loaded(kind, exported, onnxruntime.InferenceSession, bound=bound)(1)
+    sessions: dict[str, retouch.InferenceSession] = {}
+
+    def opened(path: Path) -> retouch.InferenceSession:
+        return sessions.setdefault(path.parent.name, retouch.InferenceSession(path))
+
+    paint = _loaded(kind, exported, opened, bound=bound)
+    assert paint(1).tobytes() == stock.tobytes()
+    unet, decoder = sessions["unet"], sessions["vae_decoder"]
+    with unet.record() as steps, decoder.record() as decoded:
+        base = paint(1)
+    np.testing.assert_allclose(base, stock, atol=1e-5)
+    with unet.edit(steps, MASK, policy="exact") as editing, decoder.edit(decoded.id, MASK, policy="exact"):
+        edited = paint(2)
+    changed = (edited != base).any((0, 3))
+    assert changed[MASK].all() and not changed[~MASK].any()
+    assert len(editing.reports) == steps.calls
+    assert paint(1).tobytes() == stock.tobytes()
+
+
+@pytest.mark.parametrize("bound", [False, True], ids=["arrays", "bindings"])
+@pytest.mark.parametrize("kind", CASES)
+def test_pipelines_that_are_attached_to(exported, kind, bound) -> None:
+    paint = _loaded(kind, exported, onnxruntime.InferenceSession, bound=bound)
+    stock = paint(1)
+    with retouch.attach(paint.pipeline) as attached:
+        assert paint(1).tobytes() == stock.tobytes()
+        with attached.record():
+            base = paint(1)
+        with attached.edit(MASK, policy="exact", record=True) as editing:
+            edited = paint(2)
+        with attached.edit(MASK[::-1, ::-1], policy="exact"):
+            again = paint(3)
+    assert {name: len(reports) for name, reports in editing.reports.items()} == editing.recording.calls
+    for before, after, mask in ((base, edited, MASK), (edited, again, MASK[::-1, ::-1])):
+        changed = (before != after).any((0, 3))
+        assert changed[mask].all() and not changed[~mask].any()
+    assert type(paint.pipeline.unet.session) is onnxruntime.InferenceSession
+    assert paint(1).tobytes() == stock.tobytes()
+
+
+def test_the_example(exported, tmp_path, monkeypatch, capsys) -> None:
+    example = Path(__file__).parents[3] / "examples" / "optimum_pipeline.py"
+    pictures = [tmp_path / name for name in ("before.png", "after.png")]
+    monkeypatch.setattr(sys, "argv", [str(example), str(exported), *map(str, pictures)])
+    runpy.run_path(str(example), run_name="__main__")
+    before, after = (np.asarray(Image.open(path)) for path in pictures)
+    assert before.shape == (16, 16, 3) and (before != after).any()
+    assert "path         edit" in capsys.readouterr().out
+
+
+def test_a_session_is_passed_to_from_pretrained(exported) -> None:
+    session = retouch.InferenceSession(exported / "unet" / "bundle")
+    pipeline = ORTStableDiffusionPipeline.from_pretrained(exported, unet_session=session, local_files_only=True)
+    assert pipeline.unet.session is session
+    assert sorted(retouch.attach(pipeline).sessions) == sorted(PARTS)
