@@ -38,7 +38,19 @@ __all__ = ["export_pipeline", "is_pipeline"]
 
 _INDEX = "model_index.json"
 _RECORD, _GRAPH, _BUNDLE, _PLAIN = "retouch.json", "model.onnx", "bundle", "plain"
-_PIPELINE = Kind("an exported pipeline", lambda names: {_INDEX, _RECORD} <= names, ExportError)
+
+
+def _foreign(directory: Path) -> list[str]:
+    """What lies in an exported pipeline and was not written by the export."""
+    own = {_RECORD, *read_json(directory / _RECORD).get("files", ())}
+    return [name for name in _files(directory) if name not in own]
+
+
+def _files(directory: Path) -> list[str]:
+    return sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if not path.is_dir())
+
+
+_PIPELINE = Kind("an exported pipeline", lambda names: {_INDEX, _RECORD} <= names, ExportError, _foreign)
 
 Tell = Callable[[str], None]
 
@@ -157,5 +169,5 @@ class _Writer:
                 f"No component of {self.source} has an adapter with an editable input. Write one (models/README.md)."
             )
         shutil.copyfile(self.source / _INDEX, self.target / _INDEX)
-        text = json.dumps({"components": self.record}, indent=2) + "\n"
+        text = json.dumps({"components": self.record, "files": _files(self.target)}, indent=2) + "\n"
         (self.target / _RECORD).write_text(text, encoding="utf-8")

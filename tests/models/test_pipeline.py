@@ -160,6 +160,17 @@ def test_a_pipeline_that_is_not_one_of_ours_is_not_replaced(pipeline: Path) -> N
     assert (pipeline / "unet" / "diffusion_pytorch_model.safetensors").is_file()
 
 
+def test_an_exported_pipeline_with_other_files_in_it_is_not_replaced(pipeline: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (out / "unet").mkdir(parents=True)
+    for name in ("model_index.json", "unet/model.onnx", "unet/notes.txt"):
+        (out / name).write_text("mine")
+    (out / "retouch.json").write_text(json.dumps({"files": ["model_index.json", "unet/model.onnx"]}))
+    with pytest.raises(ExportError, match=r"holds unet/notes\.txt beside an exported pipeline; it is not replaced"):
+        export_pipeline(pipeline, out)
+    assert (out / "unet" / "notes.txt").read_text() == "mine"
+
+
 def test_options_for_single_models_and_partners_that_are_none(pipeline: Path, tmp_path: Path) -> None:
     for options, message in (
         (ExportOptions(precision="float16"), "--precision is for single models"),

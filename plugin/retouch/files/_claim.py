@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import re
 import secrets
 import shutil
 from pathlib import Path
+from types import ModuleType
 
+fcntl: ModuleType | None
 try:
-    import fcntl
+    fcntl = importlib.import_module("fcntl")
 except ImportError:  # Windows: a folder that a killed process left stays
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None
 
 _NAME = re.compile(r"\.retouch-[0-9a-f]{8}\.partial")
 

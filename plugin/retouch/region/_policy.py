@@ -54,7 +54,8 @@ def resolve_policy(policy: str | RegionPolicy, ndim: int) -> RegionPolicy:
     """
     if isinstance(policy, RegionPolicy):
         return policy
-    if not isinstance(policy, str) or policy not in POLICIES:
+    given: object = policy
+    if not isinstance(given, str) or given not in POLICIES:
         raise RegionError(
             f"Expected a region policy among {', '.join(map(repr, POLICIES))} or a RegionPolicy, got {policy!r}."
         )
