@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 _WHOLE = ("densified", "recomputed", "statistic")
 """Plans of nodes that every edit computes whole."""
@@ -213,6 +213,25 @@ class BreakEven:
 
 
 @dataclass(frozen=True)
+class MomentsSpec:
+    """How far edits of this bundle came from a full recomputation under each GroupNorm mode, measured edit by edit.
+
+    What an edit's shift makes of it is foreseen from these (``retouch.session``); every tuple has one entry per edit.
+
+    Attributes:
+        conditions: names of the inputs that are single numbers; their values belong to the shifts.
+        shifts: per edit, what it moved and under which conditions.
+        errors: per mode, mean error inside the region over the mean change that a full recomputation makes there.
+        correlation: rank correlation of foreseen and measured errors of the chosen mode, edits foreseen from others.
+    """
+
+    conditions: tuple[str, ...]
+    shifts: tuple[tuple[float, ...], ...]
+    errors: Mapping[str, tuple[float, ...]]
+    correlation: float
+
+
+@dataclass(frozen=True)
 class StackSpec:
     """The stacked edit graph, which computes several edits of one base run at once, GroupNorm moments ``cached``.
 
@@ -232,7 +251,8 @@ class Manifest:
     """Everything a runtime has to know about a bundle.
 
     ``edits`` maps a GroupNorm mode (``cached`` or ``corrected``) to its edit graph; ``verification`` maps a check's
-    name to its largest error relative to the output's scale; ``break_even`` maps an engine's name to what was measured.
+    name to its largest error relative to the output's scale; ``break_even`` maps an engine's name to what was measured;
+    ``moments`` is ``None`` where there is no choice of modes, or none was calibrated.
     """
 
     producer: str
@@ -249,6 +269,7 @@ class Manifest:
     files: Mapping[str, FileSpec] = field(default_factory=dict)
     verification: Mapping[str, float] = field(default_factory=dict)
     break_even: Mapping[str, BreakEven] = field(default_factory=dict)
+    moments: MomentsSpec | None = None
     base_file: str = "base.onnx"
     weights_file: str = "weights.bin"
     schema_version: int = SCHEMA_VERSION

@@ -1,4 +1,4 @@
-"""Measures where an edit graph stops being faster than the full model. Implement nothing here."""
+"""Measures the break-even of a bundle, and the errors of its GroupNorm modes. Implement nothing here."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ __all__ = [
     # Break-even
     "calibrate",
     "crossing",
+    # GroupNorm modes
+    "MomentExample",
+    "calibrate_moments",
+    "rank_correlation",
+    "relative_error",
     # What measurements need
     "Sample",
     "block_region",
@@ -18,4 +23,6 @@ from retouch.calibrate._break_even import crossing
 from retouch.calibrate._calibrate import calibrate
 from retouch.calibrate._full_model import open_full_model
 from retouch.calibrate._inputs import block_region, sample_feeds
+from retouch.calibrate._moment_edits import MomentExample
+from retouch.calibrate._moments import calibrate_moments, rank_correlation, relative_error
 from retouch.calibrate._timing import Sample, interleaved

@@ -68,7 +68,7 @@ def _measure(
     full = open_full_model(engine, bundle.path / manifest.base_file, own, feeds)
     changed = {manifest.editable.input: sample_feeds(manifest, seed=1)[manifest.editable.input]}
     points = []
-    with EditSession(bundle, providers, threads) as session:
+    with EditSession(bundle, providers, threads, group_norm="cached") as session:
         run = session.base(feeds)
         for region in _regions(manifest):
             share = _share(manifest, region)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = [
     # What an edit changes
+    "DEFAULT_POLICY",
     "POLICIES",
     "Region",
     "RegionPolicy",
@@ -42,7 +43,7 @@ from retouch.region._grid_rows import active_part, merged_output, with_rows
 from retouch.region._indices import index_inputs, stacked_index_inputs
 from retouch.region._joint import with_joint
 from retouch.region._mask import attention_mask
-from retouch.region._policy import POLICIES, RegionPolicy
+from retouch.region._policy import DEFAULT_POLICY, POLICIES, RegionPolicy
 from retouch.region._region import Region
 from retouch.region._resize import COORDINATE_MODES, NEAREST_MODES, AxisWeights, linear_axis, nearest_axis
 from retouch.region._windows import OUTSIDE, AxisIndices, transposed_axis, window_axis

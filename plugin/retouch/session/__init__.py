@@ -17,12 +17,21 @@ __all__ = [
     # How GroupNorm sees an edit
     "GROUP_NORM_MODES",
     "GroupNormMode",
+    "MOMENTS",
+    "Moments",
+    # What an edit moves, and what that makes expect
+    "Foresight",
+    "Shift",
+    "condition_values",
 ]
 
+from retouch.session._expectation import condition_values
 from retouch.session._feeds import checked_feeds
-from retouch.session._mode import GROUP_NORM_MODES, GroupNormMode
+from retouch.session._foresight import Foresight
+from retouch.session._mode import GROUP_NORM_MODES, MOMENTS, GroupNormMode, Moments
 from retouch.session._report import Report, Seconds
 from retouch.session._request import EditRequest
 from retouch.session._result import Result
 from retouch.session._run import Run
 from retouch.session._session import EditSession
+from retouch.session._shift import Shift

@@ -10,7 +10,8 @@ from retouch.bundle import EditGraphSpec
 from retouch.engines import Value
 from retouch.errors import RunError
 from retouch.session._bindings import BindingKey
-from retouch.session._mode import GroupNormMode, edit_spec, read_ids
+from retouch.session._expectation import Expectation
+from retouch.session._mode import Moments, edit_spec, read_ids
 from retouch.session._prepared import Source, prepare
 from retouch.session._regions import ActiveRegion
 from retouch.session._run import STATES
@@ -24,7 +25,12 @@ class Edit:
     run: str
     feeds: Mapping[str, Value]
     region: ActiveRegion
-    group_norm: GroupNormMode
+    expectation: Expectation
+
+    @property
+    def group_norm(self) -> Moments:
+        """The moments that GroupNorm uses."""
+        return self.expectation.moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +86,9 @@ def check_kept(edit: Edit, spec: EditGraphSpec, states: Mapping[str, Value]) -> 
     missing = read_ids(spec) - states.keys()
     if missing:
         raise RunError(
-            f"Expected run {edit.run!r} to keep all that an edit with group_norm={edit.group_norm!r} reads, but it "
-            f"lacks {len(missing)} states: it was made, or committed, for another mode. "
-            f"Make the base run, and the edits that are committed, with group_norm={edit.group_norm!r}."
+            f"Expected run {edit.run!r} to keep all that an edit with {edit.group_norm!r} GroupNorm moments reads, but "
+            f"it lacks {len(missing)} states: it was made, or committed, with others. Make the base run, and the edits "
+            f"that are committed, with {edit.group_norm!r} GroupNorm moments."
         )
 
 

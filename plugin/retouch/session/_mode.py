@@ -7,9 +7,13 @@ from typing import Literal, get_args
 from retouch.bundle import EditGraphSpec, Manifest
 from retouch.errors import RetouchError
 
-GroupNormMode = Literal["cached", "corrected"]
+Moments = Literal["cached", "corrected"]
 """``cached``: the base run's moments; ``corrected``: these moments, corrected by what the active rows change."""
 
+GroupNormMode = Literal["auto", "cached", "corrected"]
+"""A choice of moments, or ``auto``: per edit those that are expected to err less."""
+
+MOMENTS: tuple[Moments, ...] = get_args(Moments)
 GROUP_NORM_MODES: tuple[GroupNormMode, ...] = get_args(GroupNormMode)
 
 
@@ -18,12 +22,14 @@ def checked_mode(mode: str) -> GroupNormMode:
     for known in GROUP_NORM_MODES:
         if mode == known:
             return known
-    raise RetouchError(f"Expected group_norm to be {' or '.join(map(repr, GROUP_NORM_MODES))}, got {mode!r}.")
+    raise RetouchError(
+        f"Expected GroupNorm moments to be one of {', '.join(map(repr, GROUP_NORM_MODES))}, got {mode!r}."
+    )
 
 
-def edit_spec(manifest: Manifest, mode: GroupNormMode) -> tuple[str, EditGraphSpec]:
-    """The key and the edit graph that serve a mode; a model without GroupNorm has one graph for both modes."""
-    key = mode if mode in manifest.edits else "cached"
+def edit_spec(manifest: Manifest, moments: Moments) -> tuple[str, EditGraphSpec]:
+    """The key and the edit graph that serve those moments; a model without GroupNorm has one graph for both."""
+    key = moments if moments in manifest.edits else "cached"
     return key, manifest.edits[key]
 
 
@@ -33,7 +39,11 @@ def read_ids(spec: EditGraphSpec) -> frozenset[str]:
 
 
 def kept_ids(manifest: Manifest, mode: GroupNormMode) -> tuple[str, ...]:
-    """The cacheables that base runs keep for edits in that mode; ``corrected`` edits read more, so it serves both."""
-    modes: tuple[GroupNormMode, ...] = ("cached",) if mode == "cached" else GROUP_NORM_MODES
+    """The cacheables that base runs keep for edits in that mode; ``corrected`` edits read more, so it serves both.
+
+    ``auto`` keeps for both where it has a choice, which takes a calibrated bundle.
+    """
+    both = mode == "corrected" or (mode == "auto" and manifest.moments is not None)
+    modes: tuple[Moments, ...] = MOMENTS if both else ("cached",)
     read = frozenset[str]().union(*(read_ids(edit_spec(manifest, one)[1]) for one in modes))
     return tuple(spec.id for spec in manifest.cacheables if spec.id in read)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from retouch.region import POLICIES, RegionPolicy
-from retouch.session._mode import GroupNormMode
+from retouch.session._mode import Moments
 from retouch.session._prepared import Source
+from retouch.session._shift import Shift
 
 EditPath = Literal["edit", "dense"]
 Preparation = Literal["none", "reused", "computed", "partly"]
@@ -41,7 +42,16 @@ class Report:
         active_rows: per grid id, the number of rows computed.
         area: share of the editable positions inside the region, before dilation.
         flop_ratio: share of a full run's FLOPs that the edit graph computes.
-        group_norm: how GroupNorm saw the edit.
+        group_norm: the moments that GroupNorm used.
+        group_norm_reason: why these.
+        expected_error: the error to expect inside the region: mean of |edit - full recomputation| over the mean of
+            |full recomputation - base run|, so 0.05 means that the edit is off by a twentieth of what it changes.
+            Foreseen from the shift of the editable input's statistics, by what edits of similar shifts erred when the
+            bundle was calibrated; it tells hard edits from easy ones and is no bound. 0 for the dense fallback.
+            ``None`` where no calibration speaks of it: models without GroupNorm, bundles whose modes were not
+            calibrated, other conditions than the base run's, other policies than the default, no change at all.
+        expected_from: what that is foreseen from, or why it is ``None``.
+        shift: what the edit moves in the editable input; ``None`` for models without GroupNorm, or if nothing moves.
         policy: the region's policy.
         states_used: number of kept states that were read.
         states_bytes: their size.
@@ -61,7 +71,8 @@ class Report:
     active_rows: Mapping[str, int]
     area: float
     flop_ratio: float
-    group_norm: GroupNormMode
+    group_norm: Moments
+    group_norm_reason: str
     policy: RegionPolicy
     states_used: int
     states_bytes: int
@@ -69,6 +80,9 @@ class Report:
     seconds: Seconds
     engine: str
     threads: int
+    expected_error: float | None
+    expected_from: str
+    shift: Shift | None
     ignored: int = 0
     stacked: int = 1
     prepared_by: Mapping[str, Source] = field(default_factory=dict)
@@ -80,7 +94,8 @@ class Report:
             "area": f"{self.area:.2%}, policy {policy_name(self.policy)}",
             "active rows": rows,
             "FLOPs": f"{self.flop_ratio:.1%} of a full run",
-            "GroupNorm": self.group_norm,
+            "GroupNorm": f"{self.group_norm} ({self.group_norm_reason})",
+            "expected": _expected(self.expected_error, self.expected_from),
             "states": f"{self.states_used}, {self.states_bytes / 2**20:.1f} MiB",
             "prepared": _prepared(self),
             "time": f"{1e3 * self.seconds.total:.1f} ms (index {1e3 * self.seconds.index:.1f}, "
@@ -90,6 +105,10 @@ class Report:
         if self.ignored:
             lines["ignored"] = f"{self.ignored} changed positions of the editable feed outside the active rows"
         return "\n".join(f"{label:<12} {text}" for label, text in lines.items())
+
+
+def _expected(error: float | None, basis: str) -> str:
+    return f"unknown error ({basis})" if error is None else f"error of {error:.1%} of the change ({basis})"
 
 
 def policy_name(policy: RegionPolicy) -> str:

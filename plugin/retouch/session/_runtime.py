@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from retouch.bundle import Bundle, Manifest
 from retouch.engines import Engine
 from retouch.session._bindings import Bindings
+from retouch.session._expectation import Expectations
 from retouch.session._mode import GroupNormMode, kept_ids
 from retouch.session._prepared import PreparedCache
 from retouch.session._programs import Programs
@@ -25,6 +26,7 @@ class Runtime:
     regions: Regions
     bindings: Bindings
     prepared: PreparedCache
+    expectations: Expectations
     kept: tuple[str, ...]
 
     @classmethod
@@ -38,6 +40,7 @@ class Runtime:
             regions=Regions(engine, bundle.manifest),
             bindings=Bindings(store.holds),
             prepared=PreparedCache(),
+            expectations=Expectations(bundle.manifest),
             kept=kept_ids(bundle.manifest, mode),
         )
 

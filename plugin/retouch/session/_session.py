@@ -29,7 +29,7 @@ from retouch.session._mode import GroupNormMode, checked_mode, edit_spec
 from retouch.session._regions import as_region
 from retouch.session._request import EditRequest, checked_requests
 from retouch.session._result import Result
-from retouch.session._run import FEEDS, Run, keep_run, states_of
+from retouch.session._run import FEEDS, STATES, Run, keep_run, states_of
 from retouch.session._runtime import Runtime
 from retouch.session._stack import execute_many
 from retouch.states import StateStore
@@ -52,7 +52,7 @@ class EditSession:
         bundle: Bundle | str | Path,
         providers: Sequence[Provider] | None = None,
         threads: int | None = None,
-        group_norm: GroupNormMode = "cached",
+        group_norm: GroupNormMode = "auto",
         store: StateStore | None = None,
     ) -> None:
         """Stores the arguments.
@@ -61,8 +61,10 @@ class EditSession:
             bundle: the bundle, or its directory.
             providers: ONNX Runtime execution providers by preference; ``None`` means the CPU.
             threads: threads per run; ``None`` leaves the choice to the engine.
-            group_norm: how GroupNorm sees edits, unless an edit says otherwise. Base runs keep what it needs:
-                ``cached`` keeps less, ``corrected`` serves both.
+            group_norm: how GroupNorm sees edits, unless an edit says otherwise; ``auto`` takes for each edit the
+                moments that are expected to err less, ``cached`` ones in bundles that were not calibrated. Base runs
+                keep what it needs: ``cached`` keeps less, ``corrected`` serves all, and so does ``auto`` where it has
+                a choice.
             store: where runs are kept; ``None`` means in memory, until the session closes.
         """
         self._bundle = bundle
@@ -81,12 +83,16 @@ class EditSession:
     def preload(self, *, base: bool = True, record: bool = False) -> Self:
         """The open session, with the graphs loaded that its runs need; else their first runs load them.
 
+        With ``auto`` that is the edit graph that most edits of the calibration would take; the other one is loaded if
+        an edit takes it.
+
         Args:
             base: whether base runs will be made.
             record: whether edits will be recorded.
         """
         runtime = self._opened()
-        programs, spec = runtime.programs, edit_spec(runtime.manifest, self._group_norm)[1]
+        programs, moments = runtime.programs, runtime.expectations.preferred(self._group_norm)
+        spec = edit_spec(runtime.manifest, moments)[1]
         wanted: list[Callable[[], Program]] = [partial(programs.edit, spec, record=record)]
         if base:
             wanted.append(partial(programs.base, runtime.kept))
@@ -200,7 +206,8 @@ class EditSession:
         Args:
             run: the base run, or its id.
             edits: the edits; none sees another's changes.
-            group_norm: how GroupNorm sees the edits; ``None`` means as the session was told.
+            group_norm: how GroupNorm sees the edits; ``None`` means as the session was told. Only edits with ``cached``
+                moments share a run; of ``auto`` edits, those that take ``corrected`` ones run on their own.
             fallback: whether full runs may be made, and merged, where they were measured to be faster.
 
         Raises:
@@ -254,8 +261,10 @@ class EditSession:
         changed = checked_feeds(runtime.manifest.inputs, request.feeds, partial=True)
         active = runtime.regions.active(as_region(request.region, request.policy))
         merged = merged_feeds(kept, changed, runtime.engine)
-        check_conditions(runtime.manifest, edit_spec(runtime.manifest, mode)[1], kept, merged)
-        return Edit(run_id, merged, active, mode)
+        states = runtime.store.get(run_id, runtime.bundle.fingerprint, STATES).keys()
+        expectation = runtime.expectations.of(run_id, kept, merged, active, mode, states)
+        check_conditions(runtime.manifest, edit_spec(runtime.manifest, expectation.moments)[1], kept, merged)
+        return Edit(run_id, merged, active, expectation)
 
     @staticmethod
     def _id_of(run: Run | str, runtime: Runtime) -> str:

@@ -33,10 +33,10 @@ DiT of 1,024 tokens: 8 edits of 2 % cost .63 of 8 runs, 3 of 10 % cost 1.19)."""
 def execute_many(runtime: Runtime, edits: Sequence[Edit], start: float, *, fallback: bool) -> list[Result]:
     """The results of edits of one run that began at that time, in their order; as many as pays share a run."""
     against = _reason_against(runtime, edits)
-    groups = [[edit] for edit in edits] if against is not None else _groups(edits)
+    groups = [[edit] for edit in edits] if against is not None else _groups(runtime, edits)
     results: list[Result] = []
     for group in groups:
-        reason = against or "it does not pay to share its run"
+        reason = against or _reason_alone(runtime, group[0])
         if len(group) > 1:
             try:
                 results += _execute_stack(runtime, group, start)
@@ -52,15 +52,25 @@ def _execute_alone(runtime: Runtime, edit: Edit, reason: str, *, fallback: bool)
     return replace(result, report=replace(result.report, reason=f"{result.report.reason}; on its own: {reason}"))
 
 
-def _groups(edits: Sequence[Edit]) -> list[list[Edit]]:
-    """The edits in order, cut where a stack would get too large to pay."""
+def _reason_alone(runtime: Runtime, edit: Edit) -> str:
+    shares = _shares(runtime, edit)
+    return "it does not pay to share its run" if shares else "corrected GroupNorm moments are those of one edit"
+
+
+def _shares(runtime: Runtime, edit: Edit) -> bool:
+    """Whether the stacked graph, whose moments are the base run's, computes what that edit means."""
+    return edit.group_norm == "cached" or len(runtime.manifest.edits) == 1
+
+
+def _groups(runtime: Runtime, edits: Sequence[Edit]) -> list[list[Edit]]:
+    """The edits in order, cut where a stack would get too large to pay, or an edit has moments of its own."""
     groups: list[list[Edit]] = []
     room = 0.0
     for edit in edits:
         ratio = edit.region.flop_ratio
-        if ratio > room:
+        if ratio > room or not _shares(runtime, edit):
             groups.append([])
-            room = _LARGEST_STACK if ratio <= _LARGEST_EDIT else 0.0
+            room = _LARGEST_STACK if ratio <= _LARGEST_EDIT and _shares(runtime, edit) else 0.0
         groups[-1].append(edit)
         room -= ratio
     return groups
@@ -72,8 +82,6 @@ def _reason_against(runtime: Runtime, edits: Sequence[Edit]) -> str | None:
         return "there is no other edit to share a run with"
     if runtime.manifest.stacked.graph is None:
         return f"the model has no stacked graph ({runtime.manifest.stacked.reason})"
-    if edits[0].group_norm != "cached" and len(runtime.manifest.edits) > 1:
-        return "corrected GroupNorm moments are those of one edit"
     editable = runtime.manifest.editable.input
     digests = {tuple(value.digest for name, value in edit.feeds.items() if name != editable) for edit in edits}
     return "the edits have different conditions" if len(digests) > 1 else None

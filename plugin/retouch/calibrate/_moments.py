@@ -1,0 +1,178 @@
+"""Measures what edits err under each GroupNorm mode, and writes it into the manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retouch.bundle import Bundle, Manifest, MomentsSpec, update_manifest
+from retouch.calibrate._inputs import sample_feeds
+from retouch.calibrate._moment_edits import MomentExample, moment_edits
+from retouch.engines.ort import Provider
+from retouch.region import Region
+from retouch.session import MOMENTS, EditSession, Foresight, Run
+
+_FOLDS = 5
+_DIGITS = 5
+_MADE_UP = 12
+"""Base runs of noise where no examples are given."""
+
+_Measured = tuple[tuple[float, ...], tuple[float, ...]]
+
+
+def calibrate_moments(
+    bundle: Bundle | str | Path,
+    examples: Sequence[MomentExample] | None = None,
+    *,
+    providers: Sequence[Provider] | None = None,
+    threads: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> MomentsSpec | None:
+    """What edits of a bundle err under each GroupNorm mode, also written into its manifest.
+
+    ``None`` for a model that leaves no choice: without GroupNorm, or with an editable input of integers. Every edit
+    takes a full run and an edit run per mode.
+
+    Args:
+        bundle: the bundle, or its directory.
+        examples: what the model is fed; a trained model errs on noise as it does on nothing else, so give it what it
+            was trained for, under all conditions that will be used. ``None`` means noise and middling conditions.
+        providers: execution providers by preference; ``None`` means the CPU.
+        threads: threads per run; ``None`` leaves the choice to the engine.
+        progress: called with a line before every base run.
+    """
+    opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
+    if not _has_choice(opened.manifest):
+        return None
+    given = _made_up(opened.manifest) if examples is None else examples
+    plain = Bundle(opened.path, opened.manifest.replace(moments=None))
+    measured: list[tuple[int, _Measured]] = []
+    with EditSession(plain, providers, threads, group_norm="corrected") as session:
+        for number, example in enumerate(given):
+            if progress is not None:
+                progress(f"GroupNorm moments, base run {number + 1} of {len(given)}")
+            measured += [(number, edit) for edit in _measure(session, example, np.random.default_rng(number))]
+    spec = _spec(opened.manifest, measured)
+    current = Bundle.open(opened.path, check="size").manifest
+    update_manifest(opened.path, current.replace(moments=spec))
+    return spec
+
+
+def _has_choice(manifest: Manifest) -> bool:
+    editable = next(spec for spec in manifest.inputs if spec.name == manifest.editable.input)
+    has_rows = any(output.grid is not None for output in manifest.outputs)
+    return "corrected" in manifest.edits and has_rows and np.dtype(editable.dtype).kind == "f"
+
+
+def _made_up(manifest: Manifest) -> list[MomentExample]:
+    name = manifest.editable.input
+    feeds = [sample_feeds(manifest, seed) for seed in range(2 * _MADE_UP)]
+    return [MomentExample(one, [other[name]]) for one, other in zip(feeds[::2], feeds[1::2], strict=True)]
+
+
+def _measure(session: EditSession, example: MomentExample, generator: np.random.Generator) -> Iterator[_Measured]:
+    """Per edit of a base run its shift and its error under each mode; edits that change nothing are left out."""
+    manifest = session.bundle.manifest
+    run = session.base(example.feeds)
+    conditions = [float(run.feeds[name].reshape(())) for name in _single_numbers(manifest)]
+    for region, fed in moment_edits(manifest, example, generator):
+        change = {manifest.editable.input: fed}
+        full = session.base({**run.feeds, **change}, record=False)
+        results = [session.edit(run, change, region=region, group_norm=moments, fallback=False) for moments in MOMENTS]
+        shift = results[0].report.shift
+        errors = [relative_error(manifest, region, run, result.outputs, full.outputs) for result in results]
+        if shift is not None and all(error is not None for error in errors):
+            yield _rounded(shift.features(conditions)), tuple(error for error in errors if error is not None)
+        full.close()
+    session.drop(run)
+
+
+def relative_error(
+    manifest: Manifest,
+    region: Region,
+    run: Run,
+    got: Mapping[str, NDArray[Any]],
+    expected: Mapping[str, NDArray[Any]],
+) -> float | None:
+    """What ``Report.expected_error`` foresees: the error inside over the change inside, of the first output with rows.
+
+    ``None`` if a full recomputation changes nothing there.
+
+    Args:
+        manifest: the bundle's manifest.
+        region: the region.
+        run: the base run.
+        got: the edit's outputs.
+        expected: those of a full recomputation.
+    """
+    output = next(output for output in manifest.outputs if output.grid is not None)
+    assert output.grid is not None
+    inside = Region.from_mask(region.mask, "exact").active(manifest.grids, manifest.grid(manifest.editable.grid))
+    name, mask = output.tensor.name, inside.mask(output.grid)
+    base, edit, full = (
+        np.moveaxis(values[name].astype(np.float64), output.axes, range(len(output.axes)))[mask]
+        for values in (run.outputs, got, expected)
+    )
+    change = float(np.abs(full - base).mean())
+    return float(np.abs(edit - full).mean()) / change if change > 0 else None
+
+
+def _single_numbers(manifest: Manifest) -> tuple[str, ...]:
+    return tuple(
+        spec.name
+        for spec in manifest.inputs
+        if spec.name != manifest.editable.input and np.prod(spec.shape) == 1 and np.dtype(spec.dtype).kind in "iuf"
+    )
+
+
+def _spec(manifest: Manifest, measured: Sequence[tuple[int, _Measured]]) -> MomentsSpec:
+    shifts = tuple(edit[0] for _, edit in measured)
+    errors = {
+        moments: tuple(float(f"{edit[1][place]:.5g}") for _, edit in measured) for place, moments in enumerate(MOMENTS)
+    }
+    correlation = held_out_correlation(shifts, errors, [number for number, _ in measured])
+    return MomentsSpec(_single_numbers(manifest), shifts, errors, correlation)
+
+
+def _rounded(values: Sequence[float]) -> tuple[float, ...]:
+    return tuple(round(value, _DIGITS) for value in values)
+
+
+def held_out_correlation(
+    shifts: Sequence[Sequence[float]], errors: Mapping[str, Sequence[float]], groups: Sequence[int]
+) -> float:
+    """Rank correlation (Spearman) of foreseen and measured errors, of the mode that is foreseen to err less.
+
+    Every fifth group is foreseen from the others, in turn.
+
+    Args:
+        shifts: per edit its coordinates.
+        errors: per mode one error per edit.
+        groups: per edit the number of its base run.
+    """
+    foreseen: list[float] = []
+    found: list[float] = []
+    for fold in range(_FOLDS):
+        held = [place for place, group in enumerate(groups) if group % _FOLDS == fold]
+        rest = [place for place, group in enumerate(groups) if group % _FOLDS != fold]
+        if not held or not rest:
+            continue
+        known = Foresight([shifts[p] for p in rest], {mode: [own[p] for p in rest] for mode, own in errors.items()})
+        for place in held:
+            expected = known.errors(shifts[place])
+            mode = min(expected, key=lambda one: expected[one])
+            foreseen.append(expected[mode])
+            found.append(errors[mode][place])
+    return rank_correlation(foreseen, found)
+
+
+def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    """Spearman's rank correlation of values without ties; 0 for fewer than three."""
+    if len(one) < 3:
+        return 0.0
+    ranks = [np.argsort(np.argsort(values)).astype(np.float64) for values in (one, other)]
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])

@@ -1,0 +1,154 @@
+"""Which GroupNorm moments an edit takes, and what error to expect of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import assert_never
+
+import numpy as np
+
+from retouch.bundle import Manifest, MomentsSpec
+from retouch.engines import Value
+from retouch.region import DEFAULT_POLICY, POLICIES
+from retouch.session._foresight import Foresight
+from retouch.session._lru import Lru
+from retouch.session._mode import MOMENTS, GroupNormMode, Moments, edit_spec, read_ids
+from retouch.session._regions import ActiveRegion
+from retouch.session._shift import Shift, Statistics, channels_first, measure_shift, statistics
+
+_KEPT_STATISTICS = 16
+_NO_NORM = "the model has no GroupNorm"
+_NOT_CALIBRATED = "the bundle's GroupNorm modes were not calibrated"
+_UNMOVED = "the editable input does not change"
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """Which GroupNorm moments an edit takes, and what error to expect of it.
+
+    Attributes:
+        moments: the moments.
+        reason: why these.
+        error: see ``Report.expected_error``.
+        basis: what the error is foreseen from, or why there is none.
+        shift: what the edit moves; ``None`` where it was not measured or nothing moves.
+    """
+
+    moments: Moments
+    reason: str
+    error: float | None
+    basis: str
+    shift: Shift | None = None
+
+
+class Expectations:
+    """What a bundle's calibration makes of edits; it is read when the first edit asks."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self._lock = threading.Lock()
+        self._foresight: Foresight | None = None
+        self._statistics: Lru[str, Statistics] = Lru(_KEPT_STATISTICS)
+
+    def of(
+        self,
+        run: str,
+        kept: Mapping[str, Value],
+        feeds: Mapping[str, Value],
+        region: ActiveRegion,
+        mode: GroupNormMode,
+        states: AbstractSet[str],
+    ) -> Expectation:
+        """What to take and to expect.
+
+        Args:
+            run: the base run's id.
+            kept: its feeds.
+            feeds: the edit's; one that did not change is the very value that the run has.
+            region: the edit's region.
+            mode: what was asked for.
+            states: ids of the states that the run keeps.
+        """
+        shift = self._shift(run, kept, feeds, region)
+        reason = self._unforeseeable(kept, feeds, shift)
+        if reason is not None or shift is None:
+            moments: Moments = "cached" if mode == "auto" else mode
+            return Expectation(moments, _why(mode, reason or ""), None, reason or _UNMOVED, shift)
+        foreseen = self._foreseen(shift, feeds)
+        moments, why = self._chosen(mode, foreseen, states)
+        policy = region.region.policy
+        if policy != POLICIES[DEFAULT_POLICY]:
+            return Expectation(moments, why, None, f"calibrated for the policy {DEFAULT_POLICY} only", shift)
+        count = len(self._calibration.shifts)
+        return Expectation(moments, why, foreseen[moments], f"{count} measured edits; {shift}", shift)
+
+    def preferred(self, mode: GroupNormMode) -> Moments:
+        """The moments that edits take in that mode, for ``auto`` those that most calibrated edits would."""
+        match mode:
+            case "cached" | "corrected":
+                return mode
+            case "auto":
+                spec = self._manifest.moments
+                if spec is None:
+                    return "cached"
+                better = np.asarray(spec.errors["corrected"]) < np.asarray(spec.errors["cached"])
+                return "corrected" if better.mean() > 0.5 else "cached"
+            case _:
+                assert_never(mode)
+
+    def _unforeseeable(self, kept: Mapping[str, Value], feeds: Mapping[str, Value], shift: Shift | None) -> str | None:
+        manifest = self._manifest
+        if "corrected" not in manifest.edits:
+            return _NO_NORM
+        if manifest.moments is None:
+            return _NOT_CALIBRATED
+        others = [name for name, value in feeds.items() if value is not kept[name] and name != manifest.editable.input]
+        if others:
+            return f"no edit with another {', '.join(map(repr, others))} was calibrated"
+        return _UNMOVED if shift is None else None
+
+    def _chosen(
+        self, mode: GroupNormMode, foreseen: Mapping[str, float], states: AbstractSet[str]
+    ) -> tuple[Moments, str]:
+        if mode != "auto":
+            return mode, "as asked"
+        best = min(MOMENTS, key=lambda moments: foreseen[moments])
+        if read_ids(edit_spec(self._manifest, best)[1]) - states:
+            return "cached", f"auto: the run lacks states that {best!r} reads"
+        errors = ", ".join(f"{foreseen[moments]:.2g} {moments}" for moments in MOMENTS)
+        return best, f"auto: expected errors {errors}"
+
+    def _shift(
+        self, run: str, kept: Mapping[str, Value], feeds: Mapping[str, Value], region: ActiveRegion
+    ) -> Shift | None:
+        editable = self._manifest.editable
+        before, after = kept[editable.input], feeds[editable.input]
+        if "corrected" not in self._manifest.edits or after is before:
+            return None
+        base, edited = (channels_first(value.numpy(), editable.axes) for value in (before, after))
+        known = self._statistics.get(run, lambda: statistics(base))
+        return measure_shift(base, edited, region.active.mask(editable.grid), known)
+
+    def _foreseen(self, shift: Shift, feeds: Mapping[str, Value]) -> dict[str, float]:
+        spec = self._calibration
+        with self._lock:
+            if self._foresight is None:
+                self._foresight = Foresight(spec.shifts, spec.errors)
+        return self._foresight.errors(shift.features(condition_values(spec.conditions, feeds)))
+
+    @property
+    def _calibration(self) -> MomentsSpec:
+        assert self._manifest.moments is not None, "only calibrated bundles foresee"
+        return self._manifest.moments
+
+
+def condition_values(names: Sequence[str], feeds: Mapping[str, Value]) -> tuple[float, ...]:
+    """The conditions that are single numbers."""
+    return tuple(float(feeds[name].numpy().reshape(())) for name in names)
+
+
+def _why(mode: GroupNormMode, reason: str) -> str:
+    return f"auto: {reason}" if mode == "auto" else "as asked"
