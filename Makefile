@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench bench-families bench-size demo fidelity scenes-train validate test test-fast lint clean
+.PHONY: bench bench-families bench-size demo fidelity norm-study scenes-train validate test test-fast lint clean
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -48,6 +48,10 @@ fidelity: $(STAMP)
 # Takes hours on a CPU, and goes on where it was stopped; models/scenes/README.md says what comes out.
 scenes-train: $(STAMP)
 	$(BIN)/python -m retouch.models.scenes.train --work build/scenes --out build/scenes/pipeline
+
+# Takes about ten minutes; writes the tables and the picture of docs/group-norm.md. Measure on a quiet machine.
+norm-study: $(STAMP)
+	$(BIN)/python -m retouch.validation.moments --out out/norm-study --write docs/group-norm.md
 
 # Takes about three minutes; the report is out/validation/report/report.html.
 validate: $(STAMP)

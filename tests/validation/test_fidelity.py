@@ -10,7 +10,7 @@ import pytest
 
 from retouch.export import ExportOptions, export_onnx
 from retouch.region import POLICIES
-from retouch.session import GROUP_NORM_MODES
+from retouch.session import MOMENTS
 from retouch.validation.fidelity import Sample, Study, draw_shift, markdown, run_study
 from retouch.validation.psnr import Psnr
 from retouch.validation.reference_models import terrain
@@ -20,7 +20,7 @@ STUDY = Study(terrains=2)
 
 def _samples() -> list[Sample]:
     """PSNR inside tells noise level and terrain."""
-    keys = product((0, 1), STUDY.sigmas, STUDY.sizes, ("pasted", "redrawn"), STUDY.policies, GROUP_NORM_MODES)
+    keys = product((0, 1), STUDY.sigmas, STUDY.sizes, ("pasted", "redrawn"), STUDY.policies, MOMENTS)
     return [
         Sample(kind, sigma, size, 0.1, policy, mode, Psnr(40 + 10 * terrain + sigma, 30.0, 50.0), kept=12.0)
         for terrain, sigma, size, kind, policy, mode in keys
@@ -32,7 +32,7 @@ def test_table_has_median_and_worst_of_every_edit() -> None:
     assert len(samples) == len(STUDY)
     table = markdown(STUDY, samples)
     assert table.count("| pasted | 16x16 | 0.4 | 12.0 (12.0) |" + " 45.4 (40.4) |" * len(STUDY.policies)) == 2
-    assert table.count("| redrawn |") == len(STUDY.sigmas) * len(STUDY.sizes) * len(GROUP_NORM_MODES)
+    assert table.count("| redrawn |") == len(STUDY.sigmas) * len(STUDY.sizes) * len(MOMENTS)
 
 
 def test_picture_is_written(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from retouch.bundle import Manifest
 from retouch.calibrate import block_region
 from retouch.region import Region
-from retouch.session import GroupNormMode
+from retouch.session import Moments
 from retouch.validation.accuracy._feeds import Feeds, FeedSource
 from retouch.validation.accuracy._options import ValidationOptions
 
@@ -59,7 +59,7 @@ class Suite:
     """
 
     name: str
-    group_norm: GroupNormMode
+    group_norm: Moments
     chained: bool
     cases: tuple[Case, ...]
 
@@ -84,7 +84,7 @@ def make_suites(manifest: Manifest, source: FeedSource, options: ValidationOptio
     return tuple(suites)
 
 
-def _exact_mode(manifest: Manifest) -> GroupNormMode:
+def _exact_mode(manifest: Manifest) -> Moments:
     return "corrected" if "corrected" in manifest.edits else "cached"
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from retouch.region import RegionPolicy
-from retouch.session import GroupNormMode
+from retouch.session import Moments
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class ValidationOptions:
     feeds: Path | None = None
     original: Path | None = None
     policy: str | RegionPolicy = "balanced"
-    group_norm: GroupNormMode = "cached"
+    group_norm: Moments = "cached"
     drift: int = 10
     min_psnr: float | None = None
     peak: float | None = None

@@ -16,7 +16,7 @@ from retouch.export.load import load_model
 from retouch.export.verify import masked_reference
 from retouch.export.verify.runner import Runner
 from retouch.region import ActiveRows
-from retouch.session import GroupNormMode
+from retouch.session import Moments
 from retouch.validation.accuracy._feeds import Feeds
 
 
@@ -38,7 +38,7 @@ class TwinReference:
         return self._runner.run({**named("old.", base), **named("new.", edit), **masks(active)})
 
 
-def bundle_reference(bundle: Bundle, mode: GroupNormMode) -> ir.Model:
+def bundle_reference(bundle: Bundle, mode: Moments) -> ir.Model:
     """The masked reference of a bundle's base graph.
 
     It is made from what the exporter kept of the model, by the exporter's analysis: which values carry rows is taken

@@ -19,7 +19,7 @@ from polygraphy.datatype import DataType
 from retouch.bundle import Bundle
 from retouch.errors import NonFiniteError
 from retouch.region import Region, RegionPolicy
-from retouch.session import EditSession, GroupNormMode, Run
+from retouch.session import EditSession, Moments, Run
 from retouch.validation.accuracy._feed_names import case_inputs, from_feed_dict
 from retouch.validation.accuracy._feeds import Feeds
 from retouch.validation.accuracy._full import FullSession
@@ -47,7 +47,7 @@ class RunnerSettings:
 
     bundle: Bundle
     policy: str | RegionPolicy
-    group_norm: GroupNormMode
+    group_norm: Moments
     chained: bool
     threads: int | None
 

@@ -43,7 +43,7 @@ def main(
         options = ExportOptions(example=scene.base)
         bundle = export_onnx(terrain(), out / "bundle", options, tell=lambda step: status.update(f"export: {step}"))
     rows = []
-    with EditSession(bundle, threads=threads) as session:
+    with EditSession(bundle, threads=threads, group_norm="cached") as session:
         base = run = session.base(scene.base)
         for number, case in enumerate(scene.edits):
             following = case.name.startswith("small patch, then")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from retouch.bundle import Bundle
 from retouch.region import POLICIES, Region, RegionPolicy
-from retouch.session import GROUP_NORM_MODES, EditSession, GroupNormMode, Run
+from retouch.session import MOMENTS, EditSession, Moments, Run
 from retouch.validation.psnr import Psnr, measure_psnr
 from retouch.validation.terrain import NATIVE_SIZE, draw_noise, terrain_feeds
 
@@ -46,7 +46,7 @@ class Study:
     def __len__(self) -> int:
         """The number of samples."""
         edits = self.terrains * len(self.sigmas) * len(self.sizes) * len(get_args(Kind))
-        return edits * len(self.policies) * len(GROUP_NORM_MODES)
+        return edits * len(self.policies) * len(MOMENTS)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Sample:
     size: int
     shift: float
     policy: str
-    group_norm: GroupNormMode
+    group_norm: Moments
     psnr: Psnr
     kept: float
 
@@ -120,7 +120,7 @@ def _samples(session: EditSession, run: Run, case: _Case, policies: Mapping[str,
     expected = _full(session, case.feeds)
     kept = measure_psnr(run.outputs[_OUTPUT], expected, case.region, peak=_PEAK).inside
     change = {"noisy": case.feeds["noisy"]}
-    for (name, policy), mode in itertools.product(policies.items(), GROUP_NORM_MODES):
+    for (name, policy), mode in itertools.product(policies.items(), MOMENTS):
         result = session.edit(run, change, region=case.region, policy=policy, group_norm=mode, fallback=False)
         psnr = measure_psnr(result.outputs[_OUTPUT], expected, case.region, peak=_PEAK)
         yield Sample(case.kind, case.sigma, case.size, case.shift, name, mode, psnr, kept)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from retouch.session import GROUP_NORM_MODES
+from retouch.session import MOMENTS
 from retouch.validation.fidelity._study import Sample, Study
 
 _KINDS = ("pasted", "redrawn")
@@ -17,7 +17,7 @@ def markdown(study: Study, samples: Sequence[Sample]) -> str:
     """PSNR inside, a table per mode of GroupNorm: the median over the terrains, in parentheses the worst."""
     return "\n\n".join(
         f"GroupNorm moments `{mode}`:\n\n" + _table(study, [sample for sample in samples if sample.group_norm == mode])
-        for mode in GROUP_NORM_MODES
+        for mode in MOMENTS
     )
 
 

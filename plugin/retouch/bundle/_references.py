@@ -8,7 +8,7 @@ from pathlib import Path
 import ml_dtypes  # noqa: F401 (registers bfloat16 and its like with numpy)
 import numpy as np
 
-from retouch.bundle._manifest import EditGraphSpec, Manifest
+from retouch.bundle._manifest import EditGraphSpec, Manifest, MomentsSpec
 from retouch.errors import BundleError
 
 
@@ -41,6 +41,8 @@ def _faults(manifest: Manifest) -> Iterator[str]:
     yield from _file_faults(manifest)
     for spec in (*manifest.edits.values(), *filter(None, [manifest.stacked.graph])):
         yield from _graph_faults(manifest, spec)
+    if manifest.moments is not None:
+        yield from _moments_faults(manifest, manifest.moments)
 
 
 def _file_faults(manifest: Manifest) -> Iterator[str]:
@@ -59,6 +61,16 @@ def _graph_faults(manifest: Manifest, spec: EditGraphSpec) -> Iterator[str]:
     described = {item.id for item in manifest.neighbourhoods}
     absent = [item for item in spec.neighbourhoods if item not in described]
     yield from (f"names the neighbourhood {item!r}, which it does not describe" for item in absent)
+
+
+def _moments_faults(manifest: Manifest, spec: MomentsSpec) -> Iterator[str]:
+    sizes = {len(shift) for shift in spec.shifts}
+    if len(sizes) != 1 or any(len(own) != len(spec.shifts) for own in spec.errors.values()):
+        yield "has calibrated edits without a shift or an error"
+    if set(spec.errors) != set(manifest.edits) or not set(spec.conditions) <= {one.name for one in manifest.inputs}:
+        yield "has calibrated modes or conditions that it does not describe"
+    if any(error < 0 for own in spec.errors.values() for error in own):
+        yield "has calibrated errors below zero"
 
 
 def _is_dtype(name: str) -> bool:

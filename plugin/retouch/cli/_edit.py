@@ -16,7 +16,7 @@ from retouch.cli._feeds import INPUT_HELP, RANGE_HELP, read_feeds
 from retouch.cli._images import Range
 from retouch.cli._regions import MASK_HELP, REGION_HELP, ROWS_HELP, RegionOptions
 from retouch.cli._results import JSON_HELP, output_stems, result_console, write_json, write_outputs
-from retouch.cli._run import THREADS_HELP, save_run
+from retouch.cli._run import GROUP_NORM_HELP, THREADS_HELP, save_run
 from retouch.cli._steps import Steps
 from retouch.errors import ResultFileError
 from retouch.files import Kind, StagedDirectory
@@ -66,7 +66,7 @@ def edit(
     dilate: Annotated[
         int | None, typer.Option(min=0, help="Positions to grow the region by, not the policy's.")
     ] = None,
-    group_norm: Annotated[GroupNormMode, typer.Option(help="How GroupNorm sees the edit.")] = "cached",
+    group_norm: Annotated[GroupNormMode, typer.Option(help=GROUP_NORM_HELP)] = "auto",
     fallback: Annotated[bool, typer.Option(help="Allow a full run where it was measured to be faster.")] = True,
     bundle: Annotated[Path | None, typer.Option(help="Where the bundle is, if not where the run says.")] = None,
     commit: Annotated[Path | None, typer.Option(metavar="NEW_RUN_DIR", help="Keep the edit as the next run.")] = None,

@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from retouch.bundle import BreakEven, Bundle, read_shared, total_bytes
-from retouch.calibrate import calibrate, sample_feeds
+from retouch.bundle import BreakEven, Bundle, Manifest, MomentsSpec, read_shared, total_bytes
+from retouch.calibrate import MomentExample, calibrate, calibrate_moments, sample_feeds
 from retouch.cli._example import read_example
 from retouch.cli._export_directory import export_any
 from retouch.cli._run import THREADS_HELP
@@ -20,6 +20,9 @@ from retouch.cli._steps import Steps
 from retouch.errors import ExportError
 from retouch.export import ExportOptions
 from retouch.models import is_pipeline
+
+_EXAMPLE_RUNS = 12
+"""So often edits are drawn of the one example that is given."""
 
 
 def export(
@@ -58,12 +61,13 @@ def export(
     with_calibration: Annotated[
         bool,
         typer.Option(
-            "--calibrate/--no-calibrate", help="Measure from which size on a full run is faster than an edit."
+            "--calibrate/--no-calibrate",
+            help="Measure from which size on a full run is faster than an edit, and what GroupNorm modes err.",
         ),
     ] = True,
     threads: Annotated[int | None, typer.Option(min=1, help=f"For the calibration. {THREADS_HELP}")] = None,
 ) -> None:
-    """Exports a model into a bundle: verifies it, and measures its break-even on this machine."""
+    """Exports a model into a bundle: verifies it, and measures its break-even and what its GroupNorm modes err."""
     feeds = read_example(example, model)
     options = ExportOptions(
         editable=editable,
@@ -82,8 +86,12 @@ def export(
             name: _measured(bundle, feeds, threads, steps) if with_calibration else None
             for name, bundle in bundles.items()
         }
+        moments = {
+            name: _measured_moments(bundle, feeds, threads, steps) if with_calibration else None
+            for name, bundle in bundles.items()
+        }
     for name, bundle in bundles.items():
-        Console().print(_summary(bundle, measured[name]))
+        Console().print(_summary(bundle, measured[name], moments[name]))
     if is_pipeline(output):
         Console().print(f"{output}: {_disk_bytes(output) / 2**20:.1f} MiB on disk", soft_wrap=True, highlight=False)
 
@@ -97,7 +105,24 @@ def _disk_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _summary(bundle: Bundle, measured: BreakEven | None) -> Table:
+def _measured_moments(
+    bundle: Bundle, feeds: Mapping[str, np.ndarray], threads: int | None, steps: Steps
+) -> MomentsSpec | None:
+    example = MomentExample({**sample_feeds(bundle.manifest), **feeds})
+    given = [example] * _EXAMPLE_RUNS if bundle.manifest.editable.input in feeds else None
+    return calibrate_moments(bundle, given, threads=threads, progress=lambda line: steps.begin(f"calibrate: {line}"))
+
+
+def moments_text(manifest: Manifest, spec: MomentsSpec | None) -> str:
+    """The calibration of GroupNorm modes in words."""
+    if "corrected" not in manifest.edits:
+        return "none"
+    if spec is None:
+        return "not calibrated: 'auto' takes cached moments"
+    return f"errors foreseen from {len(spec.shifts)} edits, rank correlation {spec.correlation:.2f}"
+
+
+def _summary(bundle: Bundle, measured: BreakEven | None, moments: MomentsSpec | None) -> Table:
     manifest = bundle.manifest
     table = Table(show_header=False)
     table.add_row("bundle", str(bundle.path))
@@ -110,6 +135,7 @@ def _summary(bundle: Bundle, measured: BreakEven | None) -> Table:
     for check, error in manifest.verification.items():
         table.add_row(f"verified {check}", f"{error:.1e} of the output's scale")
     table.add_row("break-even", break_even_text(measured))
+    table.add_row("GroupNorm", moments_text(manifest, moments))
     return table
 
 

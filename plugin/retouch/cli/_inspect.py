@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from retouch.bundle import Bundle, Manifest, total_bytes
-from retouch.cli._export import break_even_text
+from retouch.bundle import Bundle, Manifest, MomentsSpec, total_bytes
+from retouch.cli._export import break_even_text, moments_text
 from retouch.cli._plan_picture import draw_plan
 
 
@@ -46,6 +46,7 @@ def inspect(
     )
     for check, error in manifest.verification.items():
         console.print(f"verified {check}: {error:.1e} of the output's scale", highlight=False)
+    console.print(f"GroupNorm moments: {moments_text(manifest, manifest.moments)}", highlight=False)
     for measured in manifest.break_even.values() or (None,):
         console.print(f"break-even: {break_even_text(measured)}", highlight=False)
 
@@ -83,10 +84,15 @@ def _summary(manifest: Manifest) -> dict[str, Any]:
         "inputs": [dataclasses.asdict(spec) for spec in manifest.inputs],
         "outputs": [dataclasses.asdict(output) for output in manifest.outputs],
         "group_norm": list(manifest.edits),
+        "moments": _moments(manifest.moments),
         "file_bytes": sum(spec.bytes for spec in manifest.files.values()),
         "verification": dict(manifest.verification),
         "break_even": {engine: dataclasses.asdict(measured) for engine, measured in manifest.break_even.items()},
     }
+
+
+def _moments(spec: MomentsSpec | None) -> dict[str, Any] | None:
+    return None if spec is None else {"edits": len(spec.shifts), "correlation": spec.correlation}
 
 
 def _tensors(manifest: Manifest) -> Table:

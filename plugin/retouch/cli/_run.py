@@ -15,6 +15,7 @@ from retouch.session import EditSession, GroupNormMode, Run
 from retouch.states import read_record
 
 THREADS_HELP = "Threads; by default the engine's choice."
+GROUP_NORM_HELP = "GroupNorm moments: the base run's, corrected by the edit, or those that are expected to err less."
 
 
 def run(
@@ -25,8 +26,8 @@ def run(
     feeds: Annotated[list[str], typer.Option("--input", "-i", help=INPUT_HELP)],
     group_norm: Annotated[
         GroupNormMode,
-        typer.Option(help="What edits may ask for: 'corrected' keeps more states and serves both modes."),
-    ] = "cached",
+        typer.Option(help="What edits may ask for: 'cached' keeps less; 'auto' and 'corrected' serve all modes."),
+    ] = "auto",
     png_range: Annotated[str, typer.Option(metavar="BLACK,WHITE", help=RANGE_HELP)] = "-1,1",
     threads: Annotated[int | None, typer.Option(min=1, help=THREADS_HELP)] = None,
 ) -> None:

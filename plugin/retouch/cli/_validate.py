@@ -16,7 +16,7 @@ from retouch.cli._results import JSON_HELP, result_console, write_json
 from retouch.cli._run import THREADS_HELP
 from retouch.cli._steps import Steps
 from retouch.region import POLICIES
-from retouch.session import GroupNormMode
+from retouch.session import Moments
 from retouch.validation import accuracy
 
 _AREAS = "0.01,0.05,0.25"
@@ -42,7 +42,7 @@ _Original = Annotated[
     Path | None, typer.Option(metavar="MODEL.onnx", help="The exported model; else the bundle's base graph.")
 ]
 _Policy = Annotated[str, typer.Option(help=f"How far around regions to compute: {', '.join(POLICIES)}.")]
-_GroupNorm = Annotated[GroupNormMode, typer.Option(help="How GroupNorm sees the edits.")]
+_GroupNorm = Annotated[Moments, typer.Option(help="GroupNorm moments of the edits; 'auto' takes one or the other.")]
 _Drift = Annotated[int, typer.Option(min=0, help="Edits in a row, each based on the one before; 0 leaves them out.")]
 _MinPsnr = Annotated[float | None, typer.Option(help=_PSNR_HELP)]
 _Peak = Annotated[

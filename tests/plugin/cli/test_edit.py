@@ -208,4 +208,5 @@ def test_a_run_that_keeps_too_little_is_explained(call: Any, recorded: Path) -> 
     assert call("run", recorded.parent / "bundle", *base).code == 0
     called = edit(call, recorded.parent / "small", "--region", "full", "--group-norm", "corrected")
     assert called.code == 2
-    assert "to keep all that an edit with group_norm='corrected' reads" in called.error
+    assert "to keep all that an edit with 'corrected' GroupNorm moments reads" in called.error
+    assert "group_norm=" not in called.error
