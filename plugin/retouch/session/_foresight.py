@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-_SPREAD = 0.7
-"""Width of the kernel in standard deviations per coordinate, and what is added to diagonals. Chosen on 180 edits of
-the terrain model that no figure in the documentation is about."""
-_DAMPING = 0.5
+_SPREAD, _DAMPING = 0.7, 0.1
+"""Width of the kernel in standard deviations per coordinate, and what is added to its diagonal: of twelve pairs those
+with the best rank correlation on edits of 30 terrains, each foreseen from other terrains' edits."""
+_LINE_DAMPING = 0.5
 
 _LEAST_ERROR = 1e-7
 
@@ -37,7 +37,7 @@ class Foresight:
         self._points = self._scaled(points)
         logs = np.log(np.maximum(np.asarray([errors[mode] for mode in self._modes]).T, _LEAST_ERROR))
         design = _design(self._points)
-        damping = np.diag([0.0, *[_DAMPING] * points.shape[1]])
+        damping = np.diag([0.0, *[_LINE_DAMPING] * points.shape[1]])
         self._line = np.linalg.solve(design.T @ design + damping, design.T @ logs)
         kernel = self._kernel(self._points) + _DAMPING * np.eye(len(points))
         self._weights = np.linalg.solve(kernel, logs - design @ self._line)
