@@ -12,7 +12,7 @@ from retouch.validation.moments._table import error_table, estimate_table
 
 SAMPLES = [
     Sample("terrain", "alike", 0.05, 0, cached=0.02, corrected=0.08, auto=0.02, taken="cached", expected=0.03),
-    Sample("terrain", "alike", 0.05, 1, cached=0.04, corrected=0.02, auto=0.02, taken="corrected", expected=0.01),
+    Sample("terrain", "alike", 0.05, 1, cached=0.04, corrected=0.019, auto=0.019, taken="corrected", expected=0.01),
     Sample("terrain", "noise", 0.05, 0, cached=0.30, corrected=0.10, auto=0.30, taken="cached", expected=0.10),
     Sample("terrain", "flat", 0.05, 0, cached=0.10, corrected=0.20, auto=0.10, taken="cached", expected=0.09),
 ]
@@ -20,15 +20,15 @@ SAMPLES = [
 
 def test_cells_hold_means_and_what_auto_lost() -> None:
     alike, noise, flat = figures(SAMPLES)
-    assert (alike.cached, alike.corrected, alike.auto) == pytest.approx((0.03, 0.05, 0.02))
-    assert alike.excess == pytest.approx(-1 / 3) and alike.corrected_taken == 0.5
+    assert (alike.cached, alike.corrected, alike.auto) == pytest.approx((0.03, 0.0495, 0.0195))
+    assert alike.excess == pytest.approx(-0.35) and alike.corrected_taken == 0.5
     assert (noise.excess, flat.excess) == pytest.approx((2.0, 0.0))
 
 
 def test_tables() -> None:
     errors = error_table(figures(SAMPLES))
     assert "| terrain | noise added | 5.0% | 0.300 | **0.100** | 0.300 | 3.00 | 0% |" in errors
-    assert "| terrain | 4 | 0.95 | 50% | 0.77 |" in estimate_table(SAMPLES, {"terrain": 0.77})
+    assert "| terrain | 4 | 1.00 | 75% | 0.77 |" in estimate_table(SAMPLES, {"terrain": 0.77})
 
 
 def test_a_page_keeps_its_words_and_gets_new_figures() -> None:
