@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,13 @@ def calibrate_moments(
     *,
     providers: Sequence[Provider] | None = None,
     threads: int | None = None,
+    seconds: float | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> MomentsSpec | None:
     """What edits of a bundle err under each GroupNorm mode, also written into its manifest.
 
-    ``None`` for a model that leaves no choice: without GroupNorm, or with an editable input of integers. Every edit
-    takes a full run and an edit run per mode.
+    ``None``, and nothing is written, for a model that leaves no choice (without GroupNorm, or with an editable input
+    of integers) and where time is too short for five base runs. Every edit takes a full run and an edit run per mode.
 
     Args:
         bundle: the bundle, or its directory.
@@ -43,6 +45,7 @@ def calibrate_moments(
             was trained for, under all conditions that will be used. ``None`` means noise and middling conditions.
         providers: execution providers by preference; ``None`` means the CPU.
         threads: threads per run; ``None`` leaves the choice to the engine.
+        seconds: time to spend; no base run begins that would probably exceed it. ``None`` means all the time it takes.
         progress: called with a line before every base run.
     """
     opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
@@ -51,15 +54,25 @@ def calibrate_moments(
     given = _made_up(opened.manifest) if examples is None else examples
     plain = Bundle(opened.path, opened.manifest.replace(moments=None))
     measured: list[tuple[int, _Measured]] = []
+    begun = time.perf_counter()
     with EditSession(plain, providers, threads, group_norm="corrected") as session:
         for number, example in enumerate(given):
+            if number and not _fits(time.perf_counter() - begun, number, seconds):
+                break
             if progress is not None:
                 progress(f"GroupNorm moments, base run {number + 1} of {len(given)}")
             measured += [(number, edit) for edit in _measure(session, example, np.random.default_rng(number))]
+    if len({number for number, _ in measured}) < min(_FOLDS, len(given)):
+        return None
     spec = _spec(opened.manifest, measured)
     current = Bundle.open(opened.path, check="size").manifest
     update_manifest(opened.path, current.replace(moments=spec))
     return spec
+
+
+def _fits(spent: float, done: int, seconds: float | None) -> bool:
+    """Whether there is time for another base run, and for as many as a calibration needs."""
+    return seconds is None or spent / done * max(done + 1, _FOLDS) <= seconds
 
 
 def _has_choice(manifest: Manifest) -> bool:

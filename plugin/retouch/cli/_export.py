@@ -24,6 +24,9 @@ from retouch.models import is_pipeline
 _EXAMPLE_RUNS = 12
 """So often edits are drawn of the one example that is given."""
 
+_MOMENT_SECONDS = 20.0
+"""Time for calibrating GroupNorm modes. A large model stays uncalibrated: :func:`calibrate_moments` takes its time."""
+
 
 def export(
     model: Annotated[
@@ -110,7 +113,13 @@ def _measured_moments(
 ) -> MomentsSpec | None:
     example = MomentExample({**sample_feeds(bundle.manifest), **feeds})
     given = [example] * _EXAMPLE_RUNS if bundle.manifest.editable.input in feeds else None
-    return calibrate_moments(bundle, given, threads=threads, progress=lambda line: steps.begin(f"calibrate: {line}"))
+    return calibrate_moments(
+        bundle,
+        given,
+        threads=threads,
+        seconds=_MOMENT_SECONDS,
+        progress=lambda line: steps.begin(f"calibrate: {line}"),
+    )
 
 
 def moments_text(manifest: Manifest, spec: MomentsSpec | None) -> str:

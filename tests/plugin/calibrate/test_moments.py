@@ -39,6 +39,15 @@ def test_calibration_is_written_and_used(bundle: Bundle, hand_built: Any) -> Non
             assert report.expected_error is not None and 0 <= report.expected_error < 1
 
 
+def test_a_calibration_that_does_not_fit_its_time_is_none(bundle: Bundle, hand_built: Any) -> None:
+    lines: list[str] = []
+    examples = [MomentExample(hand_built.feeds(seed)) for seed in range(6)]
+    assert calibrate_moments(bundle, examples, threads=1, seconds=0.0, progress=lines.append) is None
+    assert len(lines) == 1 and Bundle.open(bundle.path).manifest.moments is None
+    assert calibrate_moments(bundle, examples, threads=1, seconds=1e9, progress=lines.append) is not None
+    assert len(lines) == 7
+
+
 def test_errors_are_relative_to_the_change_inside(bundle: Bundle, hand_built: Any) -> None:
     base, changed = hand_built.feeds(0), hand_built.feeds(1)
     with EditSession(bundle, threads=1) as session:
