@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from retouch.export.cuts import cuts_before
+from retouch.export.grid_registry import GridRegistry
 from retouch.export.held_statistics import held_statistics
-from retouch.export.lattice import Beside, Fact, Full, Grid, GridRegistry, Invariant, Refusal, Rows, Statistic
+from retouch.export.lattice import Beside, Fact, Full, Grid, Invariant, Refusal, Rows, Statistic
 from retouch.export.model_shapes import shape_of
 from retouch.export.regained import regained_rows
 from retouch.export.rules import rule_for
@@ -25,12 +27,16 @@ class Facts:
     Attributes:
         grids: the grids so far.
         keeping: operators, with their domain, of which the user says that they keep positions.
+        grouped: reshapes whose runs of rows are grouped into coarser rows.
         held: statistics that stay as the base run computed them where moments of GroupNorm do.
     """
 
-    def __init__(self, grids: GridRegistry, keeping: Collection[str] = ()) -> None:
+    def __init__(
+        self, grids: GridRegistry, keeping: Collection[str] = (), grouped: frozenset[ir.Node] = frozenset()
+    ) -> None:
         self.grids = grids
         self.keeping = frozenset(keeping)
+        self.grouped = grouped
         self.held: frozenset[ir.Value] = frozenset()
         self._facts: dict[ir.Value, Fact] = {}
 
@@ -90,17 +96,33 @@ def analyse(
     refused node its first output may carry rows again.
     """
     source = next(value for value in graph.inputs if value.name == editable)
-    facts = Facts(GridRegistry(editable, recompute_text), keeping)
+
+    def flow(grouped: frozenset[ir.Node] = frozenset()) -> tuple[Facts, dict[ir.Node, Refusal]]:
+        return _flow(graph, Facts(GridRegistry(editable, recompute_text), keeping, grouped), source, axes)
+
+    facts, refusals = flow()
+    # What refuses may do so for rows on an axis that it could live with as a feature of coarser rows.
+    while refusals and (grouped := facts.grouped | cuts_before(refusals, facts)) != facts.grouped:
+        again, fewer = flow(grouped)
+        if len(fewer) >= len(refusals):
+            break
+        facts, refusals = again, fewer
     grid = facts.grids.get(tuple(shape_of(source)[axis] for axis in axes))
-    facts.record(source, Rows(grid, axes))
-    refusals: dict[ir.Node, Refusal] = {}
-    for node in graph:
-        _visit(node, facts, refusals)
     facts.held = held_statistics(graph, facts)
     aligned = frozenset(value for value in graph.outputs if _is_aligned(value, source, axes, facts))
     for value in aligned:
         facts.record(value, Rows(grid, axes))
     return Analysis(facts, refusals, grid, aligned)
+
+
+def _flow(
+    graph: ir.Graph, facts: Facts, source: ir.Value, axes: tuple[int, ...]
+) -> tuple[Facts, dict[ir.Node, Refusal]]:
+    facts.record(source, Rows(facts.grids.get(tuple(shape_of(source)[axis] for axis in axes)), axes))
+    refusals: dict[ir.Node, Refusal] = {}
+    for node in graph:
+        _visit(node, facts, refusals)
+    return facts, refusals
 
 
 def _is_aligned(output: ir.Value, source: ir.Value, axes: tuple[int, ...], facts: Facts) -> bool:

@@ -47,6 +47,16 @@ class EditInputs(NodeBuilder):
         """The input that lists the active rows of a grid."""
         return self.input(f"rows.{grid.id}", ir.DataType.INT64, [f"M_{grid.id}"], BindingTime.EDIT)
 
+    def block_members(self, blocks: Grid) -> ir.Value:
+        """The input [B, Q] that lists the active rows of every active block by their places among all active ones."""
+        sizes = [f"B_{blocks.id}", f"Q_{blocks.id}"]
+        return self.input(f"members.{blocks.id}", ir.DataType.INT64, sizes, BindingTime.EDIT)
+
+    def block_places(self, blocks: Grid) -> ir.Value:
+        """The input [M] that says where in the members of all blocks every active row stands."""
+        assert blocks.blocks is not None
+        return self.input(f"places.{blocks.id}", ir.DataType.INT64, [f"M_{blocks.blocks.id}"], BindingTime.EDIT)
+
     def cached_moments(self, value: ir.Value, groups: int) -> ir.Value:
         """The input that carries mean and variance [2, batch, groups] of a value in the base run."""
         key = f"{value.name}[moments{groups}]"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
 from retouch.bundle import CacheableSpec
@@ -258,20 +259,38 @@ class EditGraph(Columns, EditInputs):
 
     def _gathered(self, value: ir.Value, shape: tuple[int, ...], rows: Rows, wanted: Layout) -> ir.Value:
         others = tuple(axis for axis in wanted if axis != GRID)
-        full = list(shape)
         dims = (rows.grid.size,) if rows.flat else rows.grid.dims
-        for axis, size in zip(rows.axes, dims, strict=True):
-            full[axis] = size
+        varying = [
+            (axis, size, dim) for dim, (axis, size) in enumerate(zip(rows.axes, dims, strict=True)) if shape[axis] != 1
+        ]
         tensor = self._reshaped(value, shape)
-        if tuple(full) != shape:
-            tensor = self.op("Expand", [tensor, self.ints(full)])
-        front = (*rows.axes, *others)
+        front = (*(axis for axis, *_ in varying), *others)
         perm = [*front, *(axis for axis in range(len(shape)) if axis not in front)]
         if perm != sorted(perm):
             tensor = self.op("Transpose", [tensor], {"perm": perm})
-        tensor = self.op("Reshape", [tensor, self.ints([rows.grid.size, *(full[axis] for axis in others)])])
-        tensor = self.op("Gather", [tensor, self.row_index(rows.grid)], {"axis": 0})
-        return self.fit(tensor, (GRID, *others), wanted)
+        count = math.prod(size for _, size, _ in varying)
+        tensor = self.op("Reshape", [tensor, self.ints([count, *(shape[axis] for axis in others)])])
+        index = self._along(rows.grid, dims, [dim for *_, dim in varying])
+        return self.fit(self.op("Gather", [tensor, index], {"axis": 0}), (GRID, *others), wanted)
+
+    def _along(self, grid: Grid, dims: Sequence[int], along: Sequence[int]) -> ir.Value:
+        """The number that every active row has among the positions along some of the dims [M]."""
+        index = self.row_index(grid)
+        if len(along) == len(dims):
+            return index
+        total: ir.Value | None = None
+        for place, dim in enumerate(along):
+            part = self._times("Div", index, math.prod(dims[dim + 1 :]))
+            part = self._times("Mod", part, dims[dim]) if dim else part
+            part = self._times("Mul", part, math.prod(dims[other] for other in along[place + 1 :]))
+            total = part if total is None else self.op("Add", [total, part])
+        assert total is not None
+        return total
+
+    def _times(self, op_type: str, index: ir.Value, number: int) -> ir.Value:
+        if number == 1:
+            return index
+        return self.op(op_type, [index, self.constant(np.array(number, dtype=np.int64))])
 
     def rows_layout(self, value: ir.Value) -> Layout:
         """The layout a row-carrying value was emitted in, without its axes of size one."""

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-__all__ = ["Beside", "Fact", "Full", "Grid", "GridRegistry", "Invariant", "Joint", "Refusal", "Rows", "Statistic"]
+from retouch.export.digits import Digit
+
+__all__ = ["Beside", "Fact", "Full", "Grid", "Invariant", "Joint", "Picked", "Refusal", "Rows", "Statistic", "View"]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A resolution level of one editable input. Grids are the same when origin and dims are, never by size alone."""
+    """A resolution level of one editable input, or a grid whose rows follow from those of another.
+
+    Levels are the same when origin and dims are; other grids when they are made of the same in the same way. Size
+    alone never makes grids the same.
+    """
 
     id: str
     dims: tuple[int, ...]
     origin: str
     joint: Joint | None = None
+    view: View | None = None
+    picked: Picked | None = None
+    blocks: Grid | None = None
 
     @property
     def size(self) -> int:
@@ -40,41 +49,43 @@ class Joint:
     recomputed: bool
 
 
-@dataclass
-class GridRegistry:
-    """The grids of one model, made on first use and numbered in that order.
+@dataclass(frozen=True)
+class View:
+    """All rows of a grid in another order: turned along its axes, cut into digits, the digits put on other axes.
 
     Attributes:
-        origin: the editable input they descend from.
-        recomputed: whether tokens beside the rows of joint sequences are computed anew by every edit.
-        grids: those that are no joint ones, by dims.
-        joints: the joint ones, by id.
+        grid: the grid, which is no view itself.
+        turns: per axis of it, the position that stands at each place.
+        digits: per axis of the view, the digits of places that it counts, most significant first.
     """
 
-    origin: str
-    recomputed: bool = True
-    grids: dict[tuple[int, ...], Grid] = field(default_factory=dict)
-    joints: dict[str, Grid] = field(default_factory=dict)
+    grid: Grid
+    turns: tuple[tuple[int, ...], ...]
+    digits: tuple[tuple[Digit, ...], ...]
 
-    def get(self, dims: tuple[int, ...]) -> Grid:
-        """The grid of those dims that descends from the registry's origin."""
-        if dims not in self.grids:
-            self.grids[dims] = Grid("g" + "x".join(map(str, dims)), dims, self.origin)
-        return self.grids[dims]
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The dims of the view."""
+        return tuple(math.prod(digit.count for digit in run) for run in self.digits)
 
-    def join(self, grid: Grid, before: int, after: int) -> Grid:
-        """The joint grid of the rows of a grid, which may be joint already, and so many tokens around them."""
-        if grid.joint is not None:
-            before, after, grid = before + grid.joint.before, after + grid.joint.after, grid.joint.grid
-        name = f"j{before}_{grid.id}_{after}"
-        if name not in self.joints:
-            joint = Joint(grid, before, after, self.recomputed)
-            self.joints[name] = Grid(name, (before + grid.size + after,), self.origin, joint)
-        return self.joints[name]
 
-    def all(self) -> tuple[Grid, ...]:
-        """All grids, joint ones last."""
-        return (*self.grids.values(), *self.joints.values())
+@dataclass(frozen=True)
+class Picked:
+    """Some rows of a grid, as slices and pads have them.
+
+    Attributes:
+        grid: the grid, which is no picked one itself.
+        positions: per axis, the position along the grid's axis that each position reads; ``-1`` reads none.
+    """
+
+    grid: Grid
+    positions: tuple[tuple[int, ...], ...]
+
+    @property
+    def spans(self) -> bool:
+        """Whether every row of the grid is among them, so that they are of the same extent."""
+        sizes = zip(self.positions, self.grid.dims, strict=True)
+        return all(set(range(size)) <= set(positions) for positions, size in sizes)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ from retouch.bundle import (
     Bundle,
     BundleWriter,
     EditableSpec,
-    GridSpec,
-    JointSpec,
     Manifest,
     ModelSpec,
     OutputSpec,
@@ -30,10 +28,12 @@ from retouch.export.canonicalise import canonicalise
 from retouch.export.cleanup import clean_up
 from retouch.export.divide_rms import divide_rms
 from retouch.export.editable import find_editable
+from retouch.export.fuse_takes import fuse_takes
+from retouch.export.grid_specs import grid_spec
 from retouch.export.hoist_scale import hoist_scales
-from retouch.export.lattice import Grid
 from retouch.export.load import LoadedModel, load_model
 from retouch.export.model_shapes import dtype_of, shape_of
+from retouch.export.plain_forms import spell_plainly
 from retouch.export.plan import check_coverage, plan_rows
 from retouch.export.precision import convert, refuse_bfloat16
 from retouch.export.rewrite import EditModels, rewrite, rewrite_stacked
@@ -116,6 +116,8 @@ def export_onnx(
     editable, axes = find_editable(loaded.model.graph, options.editable, options.axes)
     canonical = loaded.model.clone()
     norms = canonicalise(canonical)
+    spell_plainly(canonical)
+    fuse_takes(canonical)
     say("analyse")
     recompute_text = _recomputes(options.text)
     keeping = options.keeps_positions
@@ -166,19 +168,13 @@ def _manifest(
         editable=EditableSpec(analysis.editable.origin, axes, analysis.editable.id),
         inputs=tuple(_tensor(value) for value in model.graph.inputs),
         outputs=tuple(_output(value, analysis) for value in model.graph.outputs),
-        grids=tuple(_grid(grid) for grid in analysis.facts.grids.all()),
+        grids=tuple(grid_spec(grid) for grid in analysis.facts.grids.all()),
         neighbourhoods=tuple(neighbourhoods.values()),
         cacheables=tuple(cacheable.spec for cacheable in cacheables.values()),
         edits={mode: edit.spec for mode, edit in edits.items()},
         stacked=StackSpec(reason=stack) if isinstance(stack, str) else StackSpec(stack.spec),
         plan=(),
     )
-
-
-def _grid(grid: Grid) -> GridSpec:
-    joint = grid.joint
-    spec = None if joint is None else JointSpec(joint.grid.id, joint.before, joint.after, joint.recomputed)
-    return GridSpec(grid.id, grid.dims, grid.origin, spec)
 
 
 def _weight_bytes(model: ir.Model) -> int:

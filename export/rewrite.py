@@ -268,4 +268,5 @@ def _spec(
         neighbourhoods=tuple(nids),
         updates=updates,
         masks=with_prefix(edit_names, "mask."),
+        blocks=with_prefix(edit_names, "members."),
     )

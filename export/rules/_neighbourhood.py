@@ -69,6 +69,13 @@ class Window:
         return self.kernel == ones and self.strides == ones and not any(self.begins) and not any(self.ends)
 
 
+def is_level(grid: Grid) -> bool:
+    """Whether neighbours along the axes of a grid are neighbours of a resolution level of the same extent."""
+    if grid.picked is not None:
+        return grid.picked.spans and is_level(grid.picked.grid)
+    return grid.view is None and grid.joint is None
+
+
 def spatial_rows(node: ir.Node, facts: Facts) -> Rows | str:
     """The rows of the first operand of a spatial operator, or why it has none on all its spatial axes."""
     rows, rank = facts.rows(node.inputs[0]), len(shape_of(node.inputs[0]))
@@ -78,6 +85,8 @@ def spatial_rows(node: ir.Node, facts: Facts) -> Rows | str:
         return f"the grid lies on axes {list(rows.axes)}, not on the spatial ones"
     if rows.flat and len(rows.grid.dims) > 1:
         return f"it works on the grid {list(rows.grid.dims)} flattened to one axis"
+    if not is_level(rows.grid):
+        return "it works on rows that are not beside their neighbours: rolled, cut into windows, or a part of the grid"
     return rows
 
 

@@ -1,7 +1,8 @@
-"""Concat, Split, Slice, Expand and Tile along axes that carry no rows."""
+"""Concat, Expand and Tile along axes that carry no rows; Split and Slice along any."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import onnx_ir as ir
@@ -10,13 +11,19 @@ from retouch.export.lattice import Fact, Rows
 from retouch.export.layout import GRID, Layout
 from retouch.export.model_shapes import attribute, constant, normal_axis, shape_of
 from retouch.export.rules._rule import rule
+from retouch.export.rules.arrange import emit_taken, taken
 from retouch.export.rules.joint import emit_joined, emit_part, joined, part_of
+from retouch.export.slice_bounds import slice_positions
 
 if TYPE_CHECKING:
     from retouch.export.analysis import Facts
     from retouch.export.emit import EditGraph
 
 __all__ = ["Concat", "Expand", "Slice", "Split", "Tile", "with_axes"]
+
+
+_BEFORE_FIRST = -(1 << 31)
+"""The end of a slice that goes down to the first position."""
 
 
 def with_axes(layout: Layout, axes: tuple[int, ...]) -> Layout:
@@ -77,7 +84,11 @@ class Split:
             return "its first operand carries no rows"
         if _axis(node) not in rows.axes:
             return [rows] * len(node.outputs)
-        parts = [part_of(rows, start, stop) for start, stop in _ranges(node)]
+        parts: list[Fact | str]
+        if rows.grid.joint is None:
+            parts = [taken(rows, {_axis(node): range(*ends)}, facts.grids) for ends in _ranges(node)]
+        else:
+            parts = [part_of(rows, start, stop) for start, stop in _ranges(node)]
         return next((part for part in parts if isinstance(part, str)), [p for p in parts if not isinstance(p, str)])
 
     def emit(self, node: ir.Node, graph: EditGraph) -> None:
@@ -87,7 +98,10 @@ class Split:
         rows = graph.facts.rows(source)
         if rows is not None and axis in rows.axes:
             for value, (start, stop) in zip(node.outputs, _ranges(node), strict=True):
-                emit_part(source, value, start, stop, graph)
+                if rows.grid.joint is None:
+                    graph.set_rows(value, *emit_taken(source, value, {axis: range(start, stop)}, graph))
+                else:
+                    emit_part(source, value, start, stop, graph)
             return
         layout = with_axes(graph.rows_layout(source), (axis,))
         sizes = graph.ints([shape_of(value)[axis] for value in node.outputs])
@@ -103,71 +117,51 @@ class Split:
 
 @rule("Slice")
 class Slice:
-    """Constant bounds along axes that carry no rows."""
+    """Constant bounds along any axes."""
 
     def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
-        """The same rows."""
-        rows, bounds = facts.rows(node.inputs[0]), _bounds(node)
+        """The same rows, a part of a joint sequence, or some rows of the grid."""
+        rows, bounds = facts.rows(node.inputs[0]), slice_positions(node)
         if rows is None or bounds is None:
             return "its bounds are not constant"
-        shape = shape_of(node.inputs[0])
-        touched = [axis for axis, *_ in bounds if shape[axis] != shape_of(node.outputs[0])[axis]]
-        if any(axis in rows.axes for axis, _, _, step in bounds if axis in touched or step != 1):
-            return _part(rows, bounds, shape)
-        return [rows]
+        if rows.grid.joint is not None and set(bounds) & set(rows.axes):
+            return _part(rows, bounds)
+        found = taken(rows, bounds, facts.grids)
+        return found if isinstance(found, str) else [found]
 
     def emit(self, node: ir.Node, graph: EditGraph) -> None:
-        """The same operator on the emitted axes."""
-        source, bounds = node.inputs[0], _bounds(node)
+        """The rows that stay, and the same operator on the emitted axes."""
+        source, bounds = node.inputs[0], slice_positions(node)
         assert source is not None and bounds is not None
-        rows = graph.facts.rows(source)
+        rows, output = graph.facts.rows(source), node.outputs[0]
         assert rows is not None
-        if graph.facts.rows(node.outputs[0]) != rows:
-            emit_part(source, node.outputs[0], *_range(bounds[0], shape_of(source)), graph)
+        if rows.grid.joint is not None and set(bounds) & set(rows.axes):
+            ((positions),) = bounds.values()
+            emit_part(source, output, positions[0], positions[-1] + 1, graph)
             return
-        bounds = [bound for bound in bounds if bound[0] not in rows.axes]
-        layout = with_axes(graph.rows_layout(source), tuple(axis for axis, *_ in bounds))
-        tensor = graph.rows_in(source, layout)
-        if bounds:
-            axes = [layout.index(axis) for axis, *_ in bounds]
-            columns = list(zip(*bounds, strict=True))
-            inputs = [tensor, *(graph.ints(column) for column in (columns[1], columns[2], axes, columns[3]))]
-            tensor = graph.op("Slice", inputs)
-        graph.set_rows(node.outputs[0], tensor, layout)
+        tensor, layout = emit_taken(source, output, bounds, graph)
+        others = {axis: positions for axis, positions in bounds.items() if axis not in rows.axes}
+        layout, tensor = with_axes(layout, tuple(others)), graph.fit(tensor, layout, with_axes(layout, tuple(others)))
+        for axis, positions in others.items():
+            step = positions[1] - positions[0] if len(positions) > 1 else 1
+            end = positions[-1] + step
+            bounds_of = (positions[0], end if end >= 0 else _BEFORE_FIRST, layout.index(axis), step)
+            tensor = graph.op("Slice", [tensor, *(graph.ints([number]) for number in bounds_of)])
+        graph.set_rows(output, tensor, layout)
 
 
-def _part(rows: Rows, bounds: list[tuple[int, int, int, int]], shape: tuple[int, ...]) -> list[Fact] | str:
-    if len(bounds) != 1 or bounds[0][3] != 1:
-        return "it slices the grid, and another axis or with steps"
-    part = part_of(rows, *_range(bounds[0], shape))
+def _part(rows: Rows, bounds: Mapping[int, Sequence[int]]) -> list[Fact] | str:
+    (positions,) = bounds.values() if len(bounds) == 1 else ((),)
+    if not positions or list(positions) != list(range(positions[0], positions[-1] + 1)):
+        return "it slices a joint sequence, and another axis or with steps"
+    part = part_of(rows, positions[0], positions[-1] + 1)
     return part if isinstance(part, str) else [part]
-
-
-def _range(bound: tuple[int, int, int, int], shape: tuple[int, ...]) -> tuple[int, int]:
-    """First position and the one behind the last of a slice with step one."""
-    axis, start, stop, _ = bound
-    first, last, _ = slice(start, stop).indices(shape[axis])
-    return first, last
 
 
 def _ranges(node: ir.Node) -> list[tuple[int, int]]:
     """First position and the one behind the last of every part of a split."""
     sizes = [shape_of(value)[_axis(node)] for value in node.outputs]
     return [(sum(sizes[:number]), sum(sizes[: number + 1])) for number in range(len(sizes))]
-
-
-def _bounds(node: ir.Node) -> list[tuple[int, int, int, int]] | None:
-    """Axis, start, end and step of every sliced axis."""
-    given = [constant(value) for value in node.inputs[1:]]
-    if any(array is None for array in given[:2]) or any(
-        array is None and value is not None for array, value in zip(given, node.inputs[1:], strict=True)
-    ):
-        return None
-    starts, ends = ([int(x) for x in array] for array in given[:2] if array is not None)
-    rank = len(shape_of(node.inputs[0]))
-    axes = [int(x) for x in given[2]] if len(given) > 2 and given[2] is not None else list(range(len(starts)))
-    steps = [int(x) for x in given[3]] if len(given) > 3 and given[3] is not None else [1] * len(starts)
-    return [(normal_axis(a, rank), s, e, t) for a, s, e, t in zip(axes, starts, ends, steps, strict=True)]
 
 
 @rule("Expand")

@@ -14,6 +14,7 @@ from retouch.export.model_shapes import attribute, shape_of
 from retouch.export.rules._product import Product, contraction_of
 from retouch.export.rules._rule import rule
 from retouch.export.rules._total import emit_total, is_total
+from retouch.export.rules.blocked import BlockedProduct, blocks_of
 from retouch.export.rules.transpose import permute_axes
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def _driven(product: Product, facts: Facts) -> Product | str:
             continue
         other = facts.rows(candidate.right.value)
         if other is not None and (other.grid, [candidate.right.labels[a] for a in other.axes]) == (rows.grid, labels):
+            return candidate
+        if blocks_of(candidate, facts):
             return candidate
         if other is not None and len(other.axes) > 1:
             return "the other operand carries rows on several axes"
@@ -91,8 +94,12 @@ class Contraction:
             return
         driven = _driven(product, graph.facts)
         assert isinstance(driven, Product)
-        _tell_columns(driven, node, graph)
-        tensor, layout = _Emission(driven, node, graph).emit()
+        along = blocks_of(driven, graph.facts)
+        if along:
+            tensor, layout = BlockedProduct(driven, along, graph).emit()
+        else:
+            _tell_columns(driven, node, graph)
+            tensor, layout = _Emission(driven, node, graph).emit()
         graph.set_rows(node.outputs[0], tensor, layout)
 
 

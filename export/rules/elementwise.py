@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from retouch.export.lattice import Fact, Rows
+from retouch.export.lattice import Fact, Grid, Rows
 from retouch.export.layout import GRID, Layout
 from retouch.export.model_shapes import element_count, shape_of
 from retouch.export.rules._rule import rule
+from retouch.export.rules.arrange import read_rows
 
 if TYPE_CHECKING:
     from retouch.export.analysis import Facts
@@ -36,8 +37,9 @@ def _variadic() -> tuple[str, ...]:
 class Elementwise:
     """Row-carrying operands lie on the same axes of the result; others broadcast or are gathered by row.
 
-    An operand with rows on other axes, along which the result has none, is merged and taken whole: a mask of keys that
-    is added to attention scores.
+    Operands on grids of the same dims, as a shifted value and the one that it is added to, meet on one of them.
+    An operand with rows on other axes, along which the result has none, is merged and taken whole: a mask of keys
+    that is added to attention scores.
     """
 
     def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
@@ -62,8 +64,10 @@ class Elementwise:
         for value in node.inputs:
             if value is None:
                 inputs.append(None)
-            elif _moved(value, node, graph.facts) == rows:
+            elif (moved := _moved(value, node, graph.facts)) == rows:
                 inputs.append(_lined_up(value, graph, rank, layout))
+            elif moved is not None and _meet(moved, rows):
+                inputs.append(_on_grid(value, rows.grid, graph, rank, layout))
             else:
                 inputs.append(graph.aligned(value, rank, rows, layout))
         graph.set_rows(output, graph.clone(node, graph.lined_up(node, inputs, layout))[0], layout)
@@ -86,9 +90,26 @@ def _common(node: ir.Node, found: Mapping[int, Rows]) -> Rows | None:
     fitting = [
         rows
         for rows in dict.fromkeys(found.values())
-        if all(found.get(id(v), rows) == rows or broadcasts(v, rows.axes) for v in node.inputs if v is not None)
+        if all(_meet(found.get(id(v), rows), rows) or broadcasts(v, rows.axes) for v in node.inputs if v is not None)
     ]
-    return fitting[0] if len(fitting) == 1 else None
+    if any(not _meet(fitting[0], rows) for rows in fitting[1:]):
+        return None
+    return min(fitting, key=lambda rows: rows.grid.picked is not None, default=None)
+
+
+def _meet(one: Rows, other: Rows) -> bool:
+    """Whether rows lie on the same axes, on one grid or on two of the same dims whose rows can be read one for one."""
+    if one.grid == other.grid or one.axes != other.axes:
+        return one == other
+    grids = (one.grid, other.grid)
+    return one.grid.dims == other.grid.dims and all(grid.joint is None and grid.view is None for grid in grids)
+
+
+def _on_grid(value: ir.Value, grid: Grid, graph: EditGraph, rank: int, layout: Layout) -> ir.Value:
+    """An operand's rows at the active rows of another grid of the same dims: its own, or the cached ones."""
+    emitted = read_rows(value, [range(size) for size in grid.dims], grid, graph)
+    offset = rank - len(shape_of(value))
+    return graph.fit(emitted[0], _shifted(emitted[1], offset), layout)
 
 
 @rule("Clip", "Dropout", "CastLike", "QuantizeLinear", "DequantizeLinear")

@@ -1,4 +1,4 @@
-"""Gather: table look-ups by row, and constant picks along axes that carry no rows."""
+"""Gather: table look-ups by row, and constant picks along any axis."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import onnx_ir as ir
 
 from retouch.export.lattice import Fact, Invariant, Rows
 from retouch.export.layout import GRID, Layout
-from retouch.export.model_shapes import attribute, normal_axis, shape_of
+from retouch.export.model_shapes import attribute, constant, normal_axis, shape_of
 from retouch.export.rules._rule import rule
+from retouch.export.rules.arrange import emit_taken, taken
 
 if TYPE_CHECKING:
     from retouch.export.analysis import Facts
@@ -20,7 +21,7 @@ __all__ = ["Gather"]
 
 @rule("Gather")
 class Gather:
-    """Either the indices carry rows (an embedding) or the data do and the axis does not."""
+    """Either the indices carry rows (an embedding) or the data do."""
 
     def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
         """The rows on the axes of the result."""
@@ -31,7 +32,11 @@ class Gather:
         if data is None or not isinstance(facts.of(node.inputs[1]), Invariant):
             return "data and indices both depend on the editable input"
         if axis in data.axes:
-            return "it picks along the grid"
+            positions = _positions(node)
+            if positions is None:
+                return "it picks along the grid, not by a constant list"
+            found = taken(data, {axis: positions}, facts.grids)
+            return found if isinstance(found, str) else [found]
         return [Rows(data.grid, tuple(a if a < axis else a + rank - 1 for a in data.axes))]
 
     def emit(self, node: ir.Node, graph: EditGraph) -> None:
@@ -59,6 +64,10 @@ class Gather:
         data, indices = node.inputs[:2]
         assert data is not None and indices is not None
         axis, rank = _axis(node), len(shape_of(indices))
+        rows, positions = graph.facts.rows(data), _positions(node)
+        if rows is not None and axis in rows.axes and positions is not None:
+            graph.set_rows(node.outputs[0], *emit_taken(data, node.outputs[0], {axis: positions}, graph))
+            return
         layout = graph.rows_layout(data)
         layout = layout if axis in layout else (*layout, axis)
         position = layout.index(axis)
@@ -70,6 +79,12 @@ class Gather:
             else:
                 result.append(unit if unit == GRID or unit < axis else unit + rank - 1)
         graph.set_rows(node.outputs[0], picked, tuple(result))
+
+
+def _positions(node: ir.Node) -> list[int] | None:
+    """The positions that constant indices on one axis pick."""
+    indices, size = constant(node.inputs[1]), shape_of(node.inputs[0])[_axis(node)]
+    return None if indices is None or indices.ndim != 1 else [int(index) % size for index in indices]
 
 
 def _axis(node: ir.Node) -> int:

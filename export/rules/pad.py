@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from retouch.bundle import NeighbourhoodSpec
-from retouch.export.lattice import Fact, Rows
+from retouch.export.lattice import Fact
 from retouch.export.layout import GRID
 from retouch.export.model_shapes import attribute, constant, shape_of
-from retouch.export.rules._neighbourhood import channels_last, gather_rows, spatial_rows
 from retouch.export.rules._rule import rule
+from retouch.export.rules.arrange import emit_taken, taken
 from retouch.export.rules.concat_split import with_axes
 
 if TYPE_CHECKING:
@@ -26,45 +25,45 @@ __all__ = ["Pad"]
 
 @rule("Pad")
 class Pad:
-    """Constant amounts along the grid's axes only, not negative, or along other axes only."""
+    """Constant amounts along the grid's axes only, where negative ones crop, or along other axes only."""
 
     def transfer(self, node: ir.Node, facts: Facts) -> list[Fact] | str:
         """Rows of the padded grid, or of the same one if it is not padded."""
-        pads, carried = _pads(node), facts.rows(node.inputs[0])
-        if pads is None:
+        rows, pads = facts.rows(node.inputs[0]), _pads(node)
+        if rows is None or pads is None:
             return "its amounts are not constant"
-        if carried is not None and not any(any(pads[axis]) for axis in carried.axes):
-            return [carried]
-        rows = spatial_rows(node, facts)
-        if isinstance(rows, str):
-            return rows
-        if any(begin or end for begin, end in pads[:2]) or any(min(pair) < 0 for pair in pads):
-            return "it pads batch or channels, or crops"
+        if not any(any(pads[axis]) for axis in rows.axes):
+            return [rows]
+        if any(axis not in rows.axes and any(pair) for axis, pair in enumerate(pads)):
+            return "it pads the grid and batch or channels at once"
         if len(node.inputs) > 2 and node.inputs[2] is not None and constant(node.inputs[2]) is None:
             return "its pad value is not constant"
-        return [Rows(facts.grids.get(shape_of(node.outputs[0])[2:]), rows.axes)]
+        found = taken(rows, _picks(node), facts.grids)
+        return found if isinstance(found, str) else [found]
 
     def emit(self, node: ir.Node, graph: EditGraph) -> None:
         """One gathered row per row, or the same operator on the other axes."""
         source, output = node.inputs[0], node.outputs[0]
         assert source is not None
-        before, after = graph.facts.rows(source), graph.facts.rows(output)
-        assert before is not None and after is not None
         pads = _pads(node)
         assert pads is not None
-        if before == after:
+        if graph.facts.rows(source) == graph.facts.rows(output):
             _emit_beside_rows(node, pads, graph)
             return
-        mode = str(attribute(node, "mode", "constant"))
-        sources = tuple(
-            tuple((_source(i - begin, size, mode),) for i in range(begin + size + end))
-            for size, (begin, end) in zip(before.grid.dims, pads[2:], strict=True)
-        )
-        name = f"{before.grid.id}_{after.grid.id}_pad_{mode}" + "".join(f"_{begin}" for begin, _ in pads[2:])
-        spec = NeighbourhoodSpec(name, before.grid.id, after.grid.id, sources, None, (1,) * len(sources))
         value = constant(node.inputs[2]) if len(node.inputs) > 2 else None
-        rows = gather_rows(graph, source, spec, pad=0.0 if value is None else float(value.reshape(())))
-        graph.set_rows(output, graph.op("Squeeze", [rows, graph.ints([1])]), channels_last(output))
+        pad = 0.0 if value is None else float(value.reshape(()))
+        graph.set_rows(output, *emit_taken(source, output, _picks(node), graph, pad))
+
+
+def _picks(node: ir.Node) -> dict[int, list[int]]:
+    """What every position of the padded axes reads."""
+    pads, mode = _pads(node), str(attribute(node, "mode", "constant"))
+    assert pads is not None
+    return {
+        axis: [_source(i - begin, size, mode) for i in range(begin + size + end)]
+        for axis, (size, (begin, end)) in enumerate(zip(shape_of(node.inputs[0]), pads, strict=True))
+        if (begin, end) != (0, 0)
+    }
 
 
 def _emit_beside_rows(node: ir.Node, pads: list[tuple[int, int]], graph: EditGraph) -> None:

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
+from retouch.export.grid_registry import root_of
 from retouch.export.lattice import Fact, Rows
 from retouch.export.layout import GRID, Layout
 from retouch.export.model_shapes import shape_of
+from retouch.export.rules._neighbourhood import is_level
 from retouch.export.rules._rule import rule
+from retouch.export.rules.arrange import rearranged
 from retouch.export.rules.regrid import emit_regrid, regrid_of
 
 if TYPE_CHECKING:
@@ -32,6 +35,9 @@ class _Group:
 class Reshape:
     """Possible where no axis mixes rows with anything else, or where rows are split or grouped into another grid.
 
+    An axis of the grid that is cut into runs gives a view of the grid. Where what follows cannot live with rows on both
+    axes, the runs are grouped into coarser rows instead (``cuts.py``).
+
     Axes of size one do not count.
     """
 
@@ -45,12 +51,17 @@ class Reshape:
             return "a grid axis has size one, so its place in the result is ambiguous"
         groups = _groups(source, target)
         axes = _target_axes(rows, groups, target)
-        regrid = regrid_of(rows, [(g.source, g.target) for g in groups], source, target) if axes is None else None
-        if regrid is not None:
-            return [Rows(facts.grids.get(tuple(target[axis] for axis in regrid.axes)), regrid.axes)]
-        if axes is None:
+        if axes is not None:
+            return [Rows(rows.grid, axes)]
+        pairs = [(group.source, group.target) for group in groups]
+        regrid = regrid_of(rows, pairs, source, target)
+        if regrid is None or not (regrid.splits or node in facts.grouped):
+            moved = rearranged(rows, pairs, target, facts.grids)
+            if moved is not None:
+                return [moved]
+        if regrid is None or not is_level(rows.grid):
             return f"the reshape {list(source)} -> {list(target)} mixes or splits the grid axes {list(rows.axes)}"
-        return [Rows(rows.grid, axes)]
+        return [Rows(facts.grids.get(tuple(target[axis] for axis in regrid.axes)), regrid.axes)]
 
     def emit(self, node: ir.Node, graph: EditGraph) -> None:
         """A reshape of the other axes, after a transpose only where a group is not contiguous."""
@@ -60,7 +71,7 @@ class Reshape:
         assert rows is not None and moved is not None
         source, target = shape_of(value), shape_of(output)
         groups = _groups(source, target)
-        if _target_axes(rows, groups, target) is None:
+        if root_of(rows.grid) != root_of(moved.grid):
             regrid = regrid_of(rows, [(g.source, g.target) for g in groups], source, target)
             assert regrid is not None
             emit_regrid(node, regrid, graph)
@@ -103,7 +114,7 @@ def _target_axes(rows: Rows, groups: list[_Group], target: tuple[int, ...]) -> t
     if all(len(group.source) == len(group.target) == 1 for group in touched):
         place = dict(zip(sources, targets, strict=True))
         return tuple(place[axis] for axis in rows.axes)
-    if len(touched) != 1 or tuple(sources) != rows.axes:
+    if len(touched) != 1 or tuple(sources) != rows.axes or rows.grid.view is not None:
         return None
     return tuple(targets) if sizes in ((rows.grid.size,), rows.grid.dims) else None
 

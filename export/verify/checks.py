@@ -14,7 +14,7 @@ from retouch.bundle import Manifest
 from retouch.errors import VerificationError
 from retouch.export.verify.runner import Runner, session_of
 from retouch.export.verify.stacked import run_stacked
-from retouch.region import ActiveRows, Region, index_inputs, with_joint
+from retouch.region import ActiveRows, Region, index_inputs
 
 __all__ = ["TOLERANCES", "Verifier"]
 
@@ -138,11 +138,12 @@ class Verifier:
         if spec.prep_file is not None:
             inputs.update(Runner.open(self.path / spec.prep_file).run({**self.old, **inputs}))
         used = [n for n in self.manifest.neighbourhoods if n.id in spec.neighbourhoods]
+        blocks = [grid for grid in self.manifest.grids if grid.id in spec.blocks]
         runner = Runner.open(self.path / spec.file)
         results: dict[str, list[Feeds]] = {}
         for check, edits in cases.items():
             self.tell(f"verify {mode}: {check.replace('_', ' ')}")
-            indices = (index_inputs(active, used, self.manifest.grids) for _, active in edits)
+            indices = (index_inputs(active, used, self.manifest.grids, blocks) for _, active in edits)
             results[check] = [
                 runner.run({**fed, **inputs, **index}, self._names)
                 for (fed, _), index in zip(edits, indices, strict=True)
@@ -200,10 +201,10 @@ class Verifier:
         """Rows chosen for every grid on its own: correctness does not depend on how a region is propagated."""
         generator = np.random.default_rng(4)
         masks = {}
-        for grid in [grid for grid in self.manifest.grids if grid.joint is None]:
+        for grid in [grid for grid in self.manifest.grids if grid.parent is None or grid.picked is not None]:
             masks[grid.id] = generator.random(grid.dims) < 0.3
             masks[grid.id].reshape(-1)[generator.integers(grid.rows)] = True
-        return ActiveRows.from_masks(with_joint(masks, self.manifest.grids))
+        return ActiveRows.from_masks(masks, self.manifest.grids)
 
     def _distance(self, got: Feeds, expected: Feeds) -> float:
         errors = [0.0]

@@ -48,8 +48,9 @@ def run_stacked(
 
 def _indices(manifest: Manifest, spec: EditGraphSpec, edits: Sequence[ActiveRows]) -> dict[str, np.ndarray]:
     neighbourhoods = [item for item in manifest.neighbourhoods if item.id in spec.neighbourhoods]
+    blocks = [grid for grid in manifest.grids if grid.id in spec.blocks]
     masks = {f"mask.{name}": attention_mask(edits, *name.split(".")) for name in spec.masks}
-    return {**stacked_index_inputs(edits, neighbourhoods, manifest.grids), **masks}
+    return {**stacked_index_inputs(edits, neighbourhoods, manifest.grids, blocks), **masks}
 
 
 def _editable(manifest: Manifest, edits: Sequence[tuple[Feeds, ActiveRows]]) -> dict[str, np.ndarray]:

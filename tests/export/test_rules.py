@@ -94,6 +94,11 @@ INCREMENTAL = {
         's = Constant<value = int64[3] {1,4,64}>()  k = Reshape(x, s)  d = Einsum<equation = "bct,bcs->bts">(k, k)'
         ' p = Softmax<axis = 2>(d)  y = Einsum<equation = "bts,bcs->bct">(p, k)',
     ),
+    "crop": (
+        "[1,4,4,8]",
+        "s = Constant<value = int64[1] {2}>()  e = Constant<value = int64[1] {6}>()"
+        " a = Constant<value = int64[1] {2}>()  y = Slice(x, s, e, a)",
+    ),
     "einsum_permutation": ("[1,8,8,4]", 'y = Einsum<equation = "nchw->nhwc">(x)'),
 }
 
@@ -110,12 +115,6 @@ DENSIFIED = {
         "[1,8,4,8]",
         "s = Constant<value = int64[4] {1,8,4,8}>()  y = Reshape(x, s)",
         "mixes or splits the grid",
-    ),
-    "crop": (
-        "[1,4,4,8]",
-        "s = Constant<value = int64[1] {2}>()  e = Constant<value = int64[1] {6}>()"
-        " a = Constant<value = int64[1] {2}>()  y = Slice(x, s, e, a)",
-        "slices the grid",
     ),
 }
 

@@ -21,6 +21,7 @@ __all__ = [
     "manifest_to_json",
     "total_bytes",
     # What the manifest is made of
+    "BlocksSpec",
     "BreakEven",
     "CacheableSpec",
     "EditGraphSpec",
@@ -32,12 +33,15 @@ __all__ = [
     "MomentsSpec",
     "NeighbourhoodSpec",
     "OutputSpec",
+    "PickedSpec",
     "PlanRow",
     "StackSpec",
     "TensorSpec",
+    "ViewSpec",
 ]
 
 from retouch.bundle._bundle import MANIFEST_FILE, Bundle, Check
+from retouch.bundle._grids import BlocksSpec, GridSpec, JointSpec, PickedSpec, ViewSpec
 from retouch.bundle._manifest import (
     SCHEMA_VERSION,
     BreakEven,
@@ -45,8 +49,6 @@ from retouch.bundle._manifest import (
     EditableSpec,
     EditGraphSpec,
     FileSpec,
-    GridSpec,
-    JointSpec,
     Manifest,
     ModelSpec,
     MomentsSpec,

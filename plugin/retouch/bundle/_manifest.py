@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+
+from retouch.bundle._grids import GridSpec
 
 SCHEMA_VERSION = 3
 
@@ -36,38 +37,6 @@ class OutputSpec:
     tensor: TensorSpec
     grid: str | None
     axes: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class JointSpec:
-    """A sequence in which the rows of a grid stand beside other tokens, as image tokens beside those of a text.
-
-    Attributes:
-        grid: id of the grid.
-        before: number of other tokens in front of its rows.
-        after: number of other tokens behind them.
-        recomputed: whether every edit computes the other tokens anew; else they keep what the base run computed.
-    """
-
-    grid: str
-    before: int
-    after: int
-    recomputed: bool
-
-
-@dataclass(frozen=True)
-class GridSpec:
-    """A resolution level: its id, its dims, the editable input it descends from, and what it is a sequence of."""
-
-    id: str
-    dims: tuple[int, ...]
-    origin: str
-    joint: JointSpec | None = None
-
-    @property
-    def rows(self) -> int:
-        """Number of rows (positions) of the grid."""
-        return math.prod(self.dims)
 
 
 @dataclass(frozen=True)
@@ -139,6 +108,9 @@ class EditGraphSpec:
         neighbourhoods: ids of the neighbourhoods with index inputs.
         updates: ids of the cacheables whose recomputed rows (or statistic) are the outputs ``update.<id>``.
         masks: ``<query grid>.<key grid>`` of every input ``mask.`` that a stacked graph multiplies weights by.
+        blocks: ids of the grids of blocks with inputs ``members.<id>`` [B, Q], the active rows of every active block
+            by their places among all active ones (a shorter block repeats one), and ``places.<id>`` [M], where in
+            those B * Q every active row stands.
     """
 
     file: str
@@ -151,6 +123,7 @@ class EditGraphSpec:
     neighbourhoods: tuple[str, ...]
     updates: tuple[str, ...]
     masks: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

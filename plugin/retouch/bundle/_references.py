@@ -8,6 +8,7 @@ from pathlib import Path
 import ml_dtypes  # noqa: F401 (registers bfloat16 and its like with numpy)
 import numpy as np
 
+from retouch.bundle._grid_faults import grid_faults
 from retouch.bundle._manifest import EditGraphSpec, Manifest, MomentsSpec
 from retouch.errors import BundleError
 
@@ -24,6 +25,7 @@ def check_references(manifest: Manifest, where: Path) -> None:
 
 
 def _faults(manifest: Manifest) -> Iterator[str]:
+    yield from grid_faults(manifest.grids)
     grids = {grid.id: grid for grid in manifest.grids}
     if manifest.editable.grid not in grids:
         yield f"names the editable grid {manifest.editable.grid!r}, which it does not describe"
@@ -58,6 +60,11 @@ def _graph_faults(manifest: Manifest, spec: EditGraphSpec) -> Iterator[str]:
     known = {item.id for item in manifest.cacheables}
     lacking = [item for item in (*spec.cached, *spec.prep_cached, *spec.updates) if item not in known]
     yield from (f"names the cacheable {item!r}, which it does not describe" for item in lacking)
+    grids = {grid.id: grid for grid in manifest.grids}
+    missing = [item for item in (*spec.grids, *spec.blocks) if item not in grids]
+    yield from (f"names the grid {item!r}, which it does not describe" for item in missing)
+    wrong = [item for item in spec.blocks if item in grids and grids[item].blocks is None]
+    yield from (f"names the blocks {item!r}, which are a grid of another kind" for item in wrong)
     described = {item.id for item in manifest.neighbourhoods}
     absent = [item for item in spec.neighbourhoods if item not in described]
     yield from (f"names the neighbourhood {item!r}, which it does not describe" for item in absent)

@@ -17,7 +17,8 @@ from retouch.errors import FeedError, RegionError
 from retouch.region import Region
 
 REGION_HELP = (
-    "box:Y0,X0,Y1,X1 (rows before columns; Y1 and X1 are excluded; for tokens box:START,STOP) or full. "
+    "box:Y0,X0,Y1,X1 (rows before columns; Y1 and X1 are excluded; for tokens and audio "
+    "box:START,STOP; for video box:T0,Y0,X0,T1,Y1,X1) or full. "
     "May be repeated; boxes, --mask and --rows add up."
 )
 ROWS_HELP = "Row-major numbers of positions, like 3,5,10-20; both ends of a range are included."
@@ -57,7 +58,7 @@ def _named(text: str, shape: Sequence[int]) -> Region:
     kind, _, numbers = text.partition(":")
     if text == "full":
         return Region.full(shape)
-    corners = "Y0,X0,Y1,X1" if len(shape) == 2 else "START,STOP"
+    corners = {1: "START,STOP", 2: "Y0,X0,Y1,X1", 3: "T0,Y0,X0,T1,Y1,X1"}.get(len(shape), "FIRST...,STOP...")
     if kind != "box" or not re.fullmatch(r"\s*-?\d+\s*(,\s*-?\d+\s*)*", numbers):
         raise RegionError(
             f"Expected --region box:{corners} or full on the grid {tuple(shape)}, got {text!r}. "

@@ -14,7 +14,6 @@ __all__ = [
     # What it computes
     "ActiveRows",
     "index_inputs",
-    "with_joint",
     # Several edits at once
     "attention_mask",
     "stacked_index_inputs",
@@ -41,7 +40,6 @@ from retouch.region._active import ActiveRows
 from retouch.region._filters import CUBIC_COEFFICIENT, ResizeFilter, filtered_axis
 from retouch.region._grid_rows import active_part, merged_output, with_rows
 from retouch.region._indices import index_inputs, stacked_index_inputs
-from retouch.region._joint import with_joint
 from retouch.region._mask import attention_mask
 from retouch.region._policy import DEFAULT_POLICY, POLICIES, RegionPolicy
 from retouch.region._region import Region

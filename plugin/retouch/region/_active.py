@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from retouch.bundle import GridSpec
 from retouch.errors import RegionError
-from retouch.region._joint import with_joint
+from retouch.region._derived import with_derived
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +21,7 @@ class ActiveRows:
     """The active rows of every grid.
 
     Attributes:
-        rows: per grid id, the active row numbers, ascending (read-only int64).
+        rows: per grid id, the active row numbers in the order in which edits compute them (read-only int64).
         dims: per grid id, the grid's dims.
     """
 
@@ -29,8 +29,13 @@ class ActiveRows:
     dims: Mapping[str, tuple[int, ...]]
 
     @classmethod
-    def from_masks(cls, masks: Mapping[str, NDArray[np.bool_]]) -> ActiveRows:
-        """The rows where the masks, one per grid id and shaped like the grid, are true."""
+    def from_masks(cls, masks: Mapping[str, NDArray[np.bool_]], grids: Sequence[GridSpec] = ()) -> ActiveRows:
+        """The rows where masks are true, and those of the grids that follow from them.
+
+        Args:
+            masks: one per grid id, shaped like the grid; at least for every resolution level among the grids.
+            grids: all grids, or those that are wanted beside the masks', behind those that they follow from.
+        """
         rows: dict[str, NDArray[np.int64]] = {}
         for grid, mask in masks.items():
             if mask.dtype != np.bool_ or mask.ndim == 0:
@@ -38,14 +43,16 @@ class ActiveRows:
                     f"Expected a boolean mask shaped like grid {grid!r}, got dtype {mask.dtype} and shape {mask.shape}."
                 )
             rows[grid] = np.flatnonzero(mask).astype(np.int64, copy=False)
-            rows[grid].setflags(write=False)
-        return cls(MappingProxyType(rows), MappingProxyType({grid: mask.shape for grid, mask in masks.items()}))
+        rows = with_derived(rows, grids)
+        for numbers in rows.values():
+            numbers.setflags(write=False)
+        dims = {grid: mask.shape for grid, mask in masks.items()} | {grid.id: grid.dims for grid in grids}
+        return cls(MappingProxyType(rows), MappingProxyType(dims))
 
     @classmethod
     def full(cls, grids: Sequence[GridSpec]) -> ActiveRows:
         """All rows of the grids; of joint sequences, all that edits compute."""
-        masks = {grid.id: np.ones(grid.dims, np.bool_) for grid in grids if grid.joint is None}
-        return cls.from_masks(with_joint(masks, grids))
+        return cls.from_masks({grid.id: np.ones(grid.dims, np.bool_) for grid in grids if grid.parent is None}, grids)
 
     def mask(self, grid_id: str) -> NDArray[np.bool_]:
         """The active rows of a grid as a mask of the grid's dims."""

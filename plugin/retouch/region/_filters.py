@@ -49,7 +49,8 @@ class ResizeFilter:
         """The weight of positions at some distances from the centre."""
         far = np.abs(distance)
         if self.mode == "linear":
-            return np.maximum(1 - far, 0)
+            triangle: NDArray[np.float64] = np.maximum(1 - far, 0)
+            return triangle
         a = self.coefficient
         near = ((a + 2) * far - (a + 3)) * far * far + 1
         return np.where(far <= 1, near, np.where(far < 2, ((far - 5) * far + 8) * far * a - 4 * a, 0))
@@ -89,7 +90,7 @@ def _reads(position: float, stretch: float, size: int, filtering: ResizeFilter) 
     """The weight of every source coordinate that a position reads."""
     reach = filtering.support * stretch
     taps = np.arange(math.ceil(position - reach), math.floor(position + reach) + 1)
-    weights = filtering((taps - position) / stretch)
+    weights = filtering(np.asarray((taps - position) / stretch, np.float64))
     inside = (taps >= 0) & (taps < size)
     if filtering.exclude_outside and inside.any():
         taps, weights = taps[inside], weights[inside]

@@ -10,13 +10,19 @@ from numpy.typing import NDArray
 
 from retouch.bundle import GridSpec, NeighbourhoodSpec
 from retouch.region._active import ActiveRows
+from retouch.region._blocks import block_inputs
 from retouch.region._tables import axis_tables
 
 
 def index_inputs(
-    active: ActiveRows, neighbourhoods: Sequence[NeighbourhoodSpec], grids: Sequence[GridSpec]
+    active: ActiveRows,
+    neighbourhoods: Sequence[NeighbourhoodSpec],
+    grids: Sequence[GridSpec],
+    blocks: Sequence[GridSpec] = (),
 ) -> dict[str, NDArray[Any]]:
     """The inputs ``rows.<grid>``, ``neighbours.<id>``, ``halo.<id>`` and ``weights.<id>`` of an edit graph.
+
+    For grids of blocks also ``members.<grid>`` and ``places.<grid>``.
 
     The graph looks rows up in a local table: the active rows of the source grid, the halo rows (source rows that are
     read and not active, ascending), and one pad row. An entry of ``neighbours`` is the local row times the number of
@@ -26,12 +32,16 @@ def index_inputs(
         active: the active rows of the grids and of every grid that a neighbourhood names.
         neighbourhoods: the neighbourhoods to build inputs for.
         grids: the grids to give the rows of.
+        blocks: the grids of blocks to give members and places of.
     """
-    return stacked_index_inputs((active,), neighbourhoods, grids)
+    return stacked_index_inputs((active,), neighbourhoods, grids, blocks)
 
 
 def stacked_index_inputs(
-    edits: Sequence[ActiveRows], neighbourhoods: Sequence[NeighbourhoodSpec], grids: Sequence[GridSpec]
+    edits: Sequence[ActiveRows],
+    neighbourhoods: Sequence[NeighbourhoodSpec],
+    grids: Sequence[GridSpec],
+    blocks: Sequence[GridSpec] = (),
 ) -> dict[str, NDArray[Any]]:
     """The same inputs of a stacked graph: the rows of one edit behind those of another.
 
@@ -41,15 +51,18 @@ def stacked_index_inputs(
         edits: the active rows of every edit, of the same grids.
         neighbourhoods: the neighbourhoods to build inputs for.
         grids: the grids to give the rows of.
+        blocks: the grids of blocks to give members and places of.
     """
     for active in edits:
-        for grid_id in _named(neighbourhoods, grids):
+        for grid_id in _named(neighbourhoods, [*grids, *blocks]):
             active.require(grid_id)
     inputs: dict[str, NDArray[Any]] = {f"rows.{grid.id}": _all_rows(edits, grid.id) for grid in grids}
     places = {grid: _places(edits, grid) for grid in {spec.source for spec in neighbourhoods}}
     coordinates = {grid: _coordinates(edits, grid) for grid in {spec.target for spec in neighbourhoods}}
     for spec in neighbourhoods:
         inputs.update(_neighbour_inputs(spec, edits, places[spec.source], coordinates[spec.target]))
+    for grid in blocks:
+        inputs.update(block_inputs(edits, grid))
     return inputs
 
 

@@ -12,7 +12,6 @@ from retouch.bundle import GridSpec
 from retouch.errors import RegionError
 from retouch.region._active import ActiveRows
 from retouch.region._coverage import covered_cells, prefix_sums
-from retouch.region._joint import with_joint
 from retouch.region._policy import DEFAULT_POLICY, RegionPolicy, resolve_policy
 from retouch.region._selection import (
     checked_mask,
@@ -118,7 +117,8 @@ class Region:
         """The rows of every grid that an edit of this region computes.
 
         Args:
-            grids: the grids; one whose number of axes is not that of the editable grid is active as a whole.
+            grids: the grids; a resolution level whose number of axes is not that of the editable grid is active as a
+                whole.
             editable: the grid of the editable input.
 
         Raises:
@@ -131,8 +131,8 @@ class Region:
                 "without batch and channel axes."
             )
         sums = prefix_sums(self.mask)
-        masks = {grid.id: self._cells(grid, editable, sums) for grid in grids if grid.joint is None}
-        return ActiveRows.from_masks(with_joint(masks, grids))
+        masks = {grid.id: self._cells(grid, editable, sums) for grid in grids if grid.parent is None}
+        return ActiveRows.from_masks(masks, grids)
 
     def _cells(self, grid: GridSpec, editable: GridSpec, sums: NDArray[np.int64]) -> NDArray[np.bool_]:
         coarser = grid.rows < editable.rows

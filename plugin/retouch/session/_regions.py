@@ -70,9 +70,12 @@ class Regions:
         arrays = index_inputs(active, *self._used(spec))
         return {name: self._engine.value(array) for name, array in arrays.items()}
 
-    def _used(self, spec: EditGraphSpec) -> tuple[list[NeighbourhoodSpec], list[GridSpec]]:
+    def _used(self, spec: EditGraphSpec) -> tuple[list[NeighbourhoodSpec], list[GridSpec], list[GridSpec]]:
         neighbourhoods = [item for item in self._manifest.neighbourhoods if item.id in spec.neighbourhoods]
-        return neighbourhoods, [grid for grid in self._manifest.grids if grid.id in spec.grids]
+        return neighbourhoods, self._described(spec.grids), self._described(spec.blocks)
+
+    def _described(self, ids: Sequence[str]) -> list[GridSpec]:
+        return [grid for grid in self._manifest.grids if grid.id in ids]
 
 
 def as_region(region: Region | NDArray[np.bool_], policy: str | RegionPolicy | None) -> Region:
