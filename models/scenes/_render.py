@@ -35,7 +35,7 @@ def _outside(one: SceneObject) -> Distances:
     radius = one.radius
     match one.shape:
         case Shape.CIRCLE:
-            return np.hypot(dy, dx) - radius
+            return np.asarray(np.hypot(dy, dx) - radius)
         case Shape.SQUARE:
             return _box(dy, dx, _SQUARE * radius, _SQUARE * radius)
         case Shape.TRIANGLE:

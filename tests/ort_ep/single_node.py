@@ -26,7 +26,7 @@ def make_model(
     *,
     open_dims: bool = False,
 ) -> onnx.ModelProto:
-    """One node whose operands are the feeds in order: initializers if also among the constants, left out if ``None``."""
+    """One node whose operands are the feeds in order: initializers if among the constants, left out if ``None``."""
     constants = constants or {}
     function = next(ir.serde.serialize_function(f) for f in functions(OPSET) if f.name == op)
     names = ["" if value is None else name for name, value in feeds.items()]

@@ -53,7 +53,10 @@ class ResizeFilter:
             return triangle
         a = self.coefficient
         near = ((a + 2) * far - (a + 3)) * far * far + 1
-        return np.where(far <= 1, near, np.where(far < 2, ((far - 5) * far + 8) * far * a - 4 * a, 0))
+        cubic: NDArray[np.float64] = np.where(
+            far <= 1, near, np.where(far < 2, ((far - 5) * far + 8) * far * a - 4 * a, 0)
+        )
+        return cubic
 
 
 def filtered_axis(
