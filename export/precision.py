@@ -32,7 +32,8 @@ def convert(model: ir.Model, precision: str, tell: Callable[[str], None]) -> int
         raise ExportError(f"Expected precision to be {' or '.join(map(repr, _TYPES))}, got {precision!r}.")
     target = _TYPES[precision]
     converted = 0
-    for graph in (model.graph, *model.functions.values()):
+    graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    for graph in graphs:
         for node in graph.all_nodes():
             converted += _convert_attributes(node, target)
             for output in node.outputs:

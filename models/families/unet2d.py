@@ -15,7 +15,7 @@ def _inputs(config: Config, sizes: Sizes) -> tuple[Input, ...]:
 
 def _multiple(config: Config) -> int:
     """Every level but the last halves the image, and the way back only doubles."""
-    return 2 ** (len(config["block_out_channels"]) - 1)
+    return 1 << (len(config["block_out_channels"]) - 1)
 
 
 UNET2D = Adapter("unet2d", ("diffusers.UNet2DModel",), _inputs, named("out_sample"), multiple=_multiple)

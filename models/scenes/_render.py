@@ -35,7 +35,7 @@ def _outside(one: SceneObject) -> Distances:
     radius = one.radius
     match one.shape:
         case Shape.CIRCLE:
-            return np.asarray(np.hypot(dy, dx) - radius)
+            return np.asarray(np.hypot(dy, dx) - radius, np.float64)
         case Shape.SQUARE:
             return _box(dy, dx, _SQUARE * radius, _SQUARE * radius)
         case Shape.TRIANGLE:
@@ -43,7 +43,7 @@ def _outside(one: SceneObject) -> Distances:
             return sides - _TRIANGLE * radius / 2
         case Shape.RING:
             distance = np.hypot(dy, dx)
-            return np.maximum(distance - radius, _HOLE * radius - distance)
+            return np.asarray(np.maximum(distance - radius, _HOLE * radius - distance))
         case Shape.CROSS:
             return np.minimum(_box(dy, dx, radius, _ARM * radius), _box(dy, dx, _ARM * radius, radius))
 

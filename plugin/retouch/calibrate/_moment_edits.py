@@ -70,7 +70,7 @@ def _roll(axes: Sequence[int]) -> _Make:
 
 def _noised(base: Array, generator: np.random.Generator) -> Array:
     """Noise added, from little to more than there is."""
-    return base + generator.uniform(0.3, 1.5) * base.std() * generator.standard_normal(base.shape)
+    return np.asarray(base + generator.uniform(0.3, 1.5) * base.std() * generator.standard_normal(base.shape))
 
 
 def _flat(base: Array, generator: np.random.Generator) -> Array:
@@ -80,12 +80,12 @@ def _flat(base: Array, generator: np.random.Generator) -> Array:
 
 def _scaled(base: Array, generator: np.random.Generator) -> Array:
     """Weaker or stronger contrast."""
-    return base * generator.uniform(0.3, 2.0)
+    return np.asarray(base * generator.uniform(0.3, 2.0))
 
 
 def _moved(base: Array, generator: np.random.Generator) -> Array:
     """Another level."""
-    return base + generator.uniform(-1, 1) * base.std()
+    return np.asarray(base + generator.uniform(-1, 1) * base.std())
 
 
 _KINDS: tuple[_Make, ...] = (_noised, _flat, _scaled, _moved)

@@ -144,7 +144,7 @@ def _single_numbers(manifest: Manifest) -> tuple[str, ...]:
 
 def _spec(manifest: Manifest, measured: Sequence[tuple[int, _Measured]]) -> MomentsSpec:
     shifts = tuple(edit[0] for _, edit in measured)
-    errors = {
+    errors: dict[str, tuple[float, ...]] = {
         moments: tuple(float(f"{edit[1][place]:.5g}") for _, edit in measured) for place, moments in enumerate(MOMENTS)
     }
     correlation = held_out_correlation(shifts, errors, [number for number, _ in measured])

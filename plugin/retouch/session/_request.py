@@ -33,9 +33,10 @@ def checked_requests(edits: Iterable[EditRequest]) -> list[EditRequest]:
     Raises:
         RetouchError: they are something else than edits.
     """
-    found = list(edits) if isinstance(edits, Iterable) else [edits]
-    wrong = [item for item in found if not isinstance(item, EditRequest)]
-    if wrong or not isinstance(edits, Iterable):
-        got = type((wrong or found)[0]).__name__
+    given: object = edits
+    found: list[object] = list(given) if isinstance(given, Iterable) else [given]
+    requests = [item for item in found if isinstance(item, EditRequest)]
+    if len(requests) < len(found) or not isinstance(given, Iterable):
+        got = next((type(item).__name__ for item in found if not isinstance(item, EditRequest)), type(given).__name__)
         raise RetouchError(f"Expected a list of EditRequest, got {got}. Write [EditRequest(region, feeds), ...].")
-    return found
+    return requests

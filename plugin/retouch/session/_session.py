@@ -270,9 +270,12 @@ class EditSession:
     def _id_of(run: Run | str, runtime: Runtime) -> str:
         if isinstance(run, str):
             return run
-        if not isinstance(run, Run):
-            advice = "Commit it first: result.commit()." if isinstance(run, Result) else "Pass what base(...) returned."
-            raise RunError(f"Expected a Run or the id of one, got {type(run).__name__}. {advice}")
+        given: object = run
+        if not isinstance(given, Run):
+            advice = (
+                "Commit it first: result.commit()." if isinstance(given, Result) else "Pass what base(...) returned."
+            )
+            raise RunError(f"Expected a Run or the id of one, got {type(given).__name__}. {advice}")
         if run.bundle_fingerprint != runtime.bundle.fingerprint:
             raise RunError(
                 f"Expected a run of bundle {runtime.bundle.fingerprint[:12]}, got run {run.id!r} of bundle "

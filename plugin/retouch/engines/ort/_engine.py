@@ -65,7 +65,7 @@ class OrtEngine:
         """
         if isinstance(providers, str):
             raise RetouchError(f"Expected a list of execution providers, got {providers!r}. Write [{providers!r}].")
-        given = () if providers is None else providers
+        given: object = () if providers is None else providers
         if not isinstance(given, Sequence) or not all(isinstance(item, str | tuple) and item for item in given):
             raise RetouchError(
                 f"Expected a list of execution providers, names or pairs of name and options, got {providers!r}. "
