@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench bench-families bench-size demo fidelity norm-study scenes-train validate test test-fast lint clean
+.PHONY: bench bench-families bench-size demo fidelity norm-study scenes-train validate test test-fast test-optimum lint clean
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -62,6 +62,19 @@ test: $(STAMP)
 
 test-fast: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+# optimum-onnx wants an older transformers than everything else, so it has an environment of its own.
+OPTIMUM := .venv-optimum
+$(OPTIMUM)/.installed: pyproject.toml
+	test -x $(OPTIMUM)/bin/python || $(PYTHON) -m venv $(OPTIMUM)
+	$(OPTIMUM)/bin/python -m pip install --quiet --upgrade pip
+	$(OPTIMUM)/bin/python -m pip install --quiet torch==2.13.0
+	$(OPTIMUM)/bin/python -m pip install --quiet "scikit-build-core>=1.0"
+	$(OPTIMUM)/bin/python -m pip install --quiet --no-build-isolation --editable ".[cpu,optimum,dev]"
+	touch $@
+
+test-optimum: $(OPTIMUM)/.installed
+	$(OPTIMUM)/bin/python -m pytest tests/plugin/drop_in
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -47,10 +47,10 @@ class PipelineRecording:
         """The size of the states."""
         return sum(part.bytes for part in self.parts.values())
 
-    def close(self) -> None:
-        """Drop the recordings and free their states."""
+    def close(self, reason: str = "was dropped") -> None:
+        """Drop the recordings and free their states. Twice does nothing more."""
         for part in self.parts.values():
-            part.close()
+            part.close(reason)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class AttachedPipeline:
         self._seats = seats
         self._stock: dict[str, StockSession] = {name: seat.session for name, seat in seats.items()}
         self._sessions = MappingProxyType(dict(sessions))
-        self._last: PipelineRecording | None = None
+        self._made: list[PipelineRecording] = []
         self._attached = True
         for name, seat in seats.items():
             seat.take(sessions[name])
@@ -125,7 +125,7 @@ class AttachedPipeline:
             yield recording
         if not any(recording.calls.values()):
             warn_of_idleness("recording")
-        self._last = recording
+        self._made.append(recording)
 
     @contextlib.contextmanager
     def edit(
@@ -164,29 +164,28 @@ class AttachedPipeline:
             editing = PipelineEditing(MappingProxyType(parts))
             yield editing
         if record:
-            self._last = editing.recording
+            self._made.append(editing.recording)
 
     def detach(self) -> None:
-        """Puts the stock sessions back, and drops the recordings. Doing it twice does nothing."""
+        """Puts the stock sessions back, and drops what was recorded. Doing it twice does nothing."""
         if not self._attached:
             return
         self._attached = False
         for name, seat in self._seats.items():
             if seat.session is self._sessions[name]:
                 seat.take(self._stock[name])
-            for recording in self._sessions[name].recordings():
-                recording.close("was dropped when its pipeline was detached")
+        for recording in self._made:
+            recording.close("was dropped when its pipeline was detached")
 
     def _based_on(self, recording: PipelineRecording | str | None) -> str:
         if isinstance(recording, str):
             return recording
-        found = recording or self._last
-        if found is None:
+        if recording is None and not self._made:
             raise RunError(
                 "Expected a recording to base the edit on, got none. Run the pipeline inside of "
                 "`with attached.record():` first."
             )
-        return found.id
+        return (recording or self._made[-1]).id
 
     def _require_attached(self) -> None:
         if not self._attached:
@@ -203,7 +202,7 @@ def attach(
     """The pipeline, with drop-in sessions in place of those that have a bundle beside their model.
 
     The stock sessions are kept and run all calls outside of recordings and edits, so the pipeline takes no more memory
-    until it records.
+    until it records. Sessions that are drop-in sessions already stay as they are.
 
     Args:
         pipeline: a pipeline of optimum-onnx or an ONNX pipeline of diffusers, loaded from a directory that
@@ -215,23 +214,29 @@ def attach(
     Raises:
         BundleError: no component has a bundle, or one is damaged or was exported from another model.
     """
-    seats = seats_of(pipeline)
-    found = {name: _bundle_of(seat, bundles or {}) for name, seat in seats.items()}
-    unknown = [name for name in bundles or {} if name not in seats]
-    if unknown or not any(found.values()):
+    given, seats = bundles or {}, seats_of(pipeline)
+    unknown = [name for name in given if name not in seats]
+    sessions = {} if unknown else _sessions(seats, given, store, group_norm)
+    if not sessions:
         raise BundleError(_nothing_found(pipeline, seats, unknown))
-    sessions = {
-        name: InferenceSession.adopt(seats[name].session, bundle, store=store, group_norm=group_norm)
-        for name, bundle in found.items()
-        if bundle is not None
-    }
     return AttachedPipeline({name: seats[name] for name in sessions}, sessions)
 
 
-def _bundle_of(seat: Seat, given: Mapping[str, str | os.PathLike[str]]) -> str | os.PathLike[str] | None:
-    if seat.component in given:
-        return given[seat.component]
-    return None if seat.model is None else bundle_beside(seat.model)
+def _sessions(
+    seats: Mapping[str, Seat],
+    bundles: Mapping[str, str | os.PathLike[str]],
+    store: StateStore | None,
+    group_norm: GroupNormMode,
+) -> dict[str, InferenceSession]:
+    """A drop-in session for every seat with a bundle."""
+    found = {}
+    for name, seat in seats.items():
+        bundle = bundles.get(name) or (None if seat.model is None else bundle_beside(seat.model))
+        if isinstance(seat.session, InferenceSession):
+            found[name] = seat.session
+        elif bundle is not None:
+            found[name] = InferenceSession.adopt(seat.session, bundle, store=store, group_norm=group_norm)
+    return found
 
 
 def _nothing_found(pipeline: object, seats: Mapping[str, Seat], unknown: list[str]) -> str:

@@ -145,6 +145,19 @@ def test_bundles_elsewhere_and_bundles_that_are_not_there(pipeline_directory, tm
         retouch.attach(object())
 
 
+def test_drop_in_sessions_stay_where_they_are(pipeline_directory, mask) -> None:
+    pipeline = Pipeline(pipeline_directory)
+    pipeline.unet.model = mine = retouch.InferenceSession(pipeline_directory / "unet" / "model.onnx")
+    with mine.record("mine"):
+        pipeline(1)
+    with retouch.attach(pipeline) as attached:
+        assert attached.sessions["unet"] is mine
+        with attached.record("ours"):
+            pipeline(1)
+        assert [recording.id for recording in mine.recordings()] == ["mine", "ours"]
+    assert pipeline.unet.model is mine and [recording.id for recording in mine.recordings()] == ["mine"]
+
+
 def test_sessions_are_opened_on_a_model_or_its_bundle(pipeline_directory, tmp_path) -> None:
     folder = pipeline_directory / "unet"
     for path in (folder / "model.onnx", folder / "bundle"):
