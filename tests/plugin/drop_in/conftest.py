@@ -55,8 +55,13 @@ def write_model(path: Path, text: str, shapes: dict[str, tuple[int, ...]]) -> No
     for name, shape in shapes.items():
         weights = generator.standard_normal(shape, dtype=np.float32) / np.sqrt(np.prod(shape[1:]))
         model.graph.initializer.append(onnx.numpy_helper.from_array(weights.astype(np.float32), name))
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     onnx.save(model, path)
+
+
+@pytest.fixture
+def write_text_model() -> Callable[..., None]:
+    return write_model
 
 
 @pytest.fixture(scope="session")

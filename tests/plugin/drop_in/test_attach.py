@@ -14,6 +14,7 @@ import pytest
 
 import retouch
 from retouch import BundleError, FeedError, RunError
+from retouch.export import ExportOptions, export_onnx
 
 Paint = Callable[..., np.ndarray]
 
@@ -185,3 +186,24 @@ def test_a_damaged_record_of_a_pipeline(pipeline_directory, tmp_path) -> None:
             retouch.InferenceSession(tmp_path / "copy" / "unet" / "bundle")
     record.write_text(json.dumps({"components": {}}))
     retouch.InferenceSession(tmp_path / "copy" / "unet" / "bundle")
+
+
+def test_a_model_of_open_sizes_keeps_them(tmp_path, write_text_model) -> None:
+    path = tmp_path / "open.onnx"
+    text = """
+    open (float[batch,4,8,8] x) => (float[batch,4,8,8] y) {
+        hidden = Conv<pads = [1, 1, 1, 1]>(x, w)
+        y = Sigmoid(hidden)
+    }
+    """
+    write_text_model(path, text, {"w": (4, 4, 3, 3)})
+    export_onnx(path, tmp_path / "open.bundle", ExportOptions(editable="x", axes=(2, 3)))
+    session, stock = retouch.InferenceSession(path), onnxruntime.InferenceSession(path)
+    assert session.get_inputs()[0].shape == session.get_outputs()[0].shape == ["batch", 4, 8, 8]
+    three = _normal(0, 3, 4, 8, 8)
+    assert session.run(None, {"x": three})[0].tobytes() == stock.run(None, {"x": three})[0].tobytes()
+    with pytest.raises(FeedError, match=r"shape \(1, 4, 8, 8\), got \(3, 4, 8, 8\)"), session.record():
+        session.run(None, {"x": three})
+    with session.record() as recording:
+        session.run(None, {"x": three[:1]})
+    assert recording.calls == 1
