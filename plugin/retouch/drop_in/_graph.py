@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from retouch.bundle import Bundle
+from retouch.bundle import Bundle, relocate
 from retouch.drop_in._stock import new_options
 from retouch.engines.ort import prune_file
 
@@ -43,6 +43,8 @@ def graph_of(bundle: Bundle, original: Path | None, options: SessionOptions | No
         return Graph(str(original), original, options)
     path = bundle.file(bundle.manifest.base_file)
     names = [output.tensor.name for output in bundle.manifest.outputs]
+    pruned = prune_file(path, names)
+    folder = relocate(pruned, path.parent)  # weights may be those of another bundle
     told = new_options() if options is None else options
-    told.add_session_config_entry(_WEIGHTS_FOLDER, str(path.parent))
-    return Graph(prune_file(path, names).SerializeToString(), path, told)
+    told.add_session_config_entry(_WEIGHTS_FOLDER, str(folder))
+    return Graph(pruned.SerializeToString(), path, told)
