@@ -12,7 +12,7 @@ import numpy as np
 from retouch.bundle import Bundle, MomentsSpec
 from retouch.calibrate import block_region, calibrate_moments, interleaved, relative_error
 from retouch.region import DEFAULT_POLICY, Region
-from retouch.session import MOMENTS, EditSession, Moments, Run
+from retouch.session import GROUP_NORM_MODES, MOMENTS, EditSession, Moments, Run
 from retouch.validation.moments._subjects import KINDS, Array, Kind, Subject
 
 AREAS = (0.05, 0.156, 0.3)
@@ -135,7 +135,7 @@ def _sample(
     change = {manifest.editable.input: fed}
     full = session.base({**run.feeds, **change}, record=False)
     results = {
-        mode: session.edit(run, change, region=region, group_norm=mode, fallback=False) for mode in ("auto", *MOMENTS)
+        mode: session.edit(run, change, region=region, group_norm=mode, fallback=False) for mode in GROUP_NORM_MODES
     }
     errors = {
         mode: relative_error(manifest, region, run, result.outputs, full.outputs) or 0.0

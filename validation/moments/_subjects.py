@@ -82,7 +82,7 @@ def _ddpm_model(folder: Path) -> Path:
 
 def _ddpm_feeds(seed: int) -> Feeds:
     noise = np.random.default_rng(seed).standard_normal((1, 3, 64, 64), dtype=np.float32)
-    return {"x": noise, "t": np.full(1, _TIME, np.int64)}  # type: ignore[dict-item]
+    return {"x": noise, "t": np.full(1, _TIME, np.int64)}
 
 
 def _ddpm_examples(_session: EditSession, count: int) -> Iterator[MomentExample]:

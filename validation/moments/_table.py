@@ -88,9 +88,11 @@ def time_table(timings: Sequence[Timing]) -> str:
 
 def _cell(samples: Sequence[Sample]) -> Cell:
     first = samples[0]
-    errors = (float(np.mean([getattr(sample, mode) for sample in samples])) for mode in ("cached", "corrected", "auto"))
+    errors = {
+        mode: float(np.mean([getattr(sample, mode) for sample in samples])) for mode in ("cached", "corrected", "auto")
+    }
     taken = float(np.mean([sample.taken == "corrected" for sample in samples]))
-    return Cell(first.model, first.kind, first.area, *errors, taken)
+    return Cell(first.model, first.kind, first.area, **errors, corrected_taken=taken)
 
 
 def _head(titles: Sequence[str]) -> list[str]:

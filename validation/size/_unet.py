@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from retouch.errors import ModelError
 
@@ -28,13 +29,14 @@ def save_unet(directory: Path, *, small: bool) -> None:
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
+        import diffusers
         import torch
-        from diffusers import UNet2DConditionModel
     except ModuleNotFoundError as error:
         raise ModelError(f'This needs {error.name}, which is not installed: pip install "retouch[models]"') from error
     from retouch.validation.reference_models._weights import draw_weights
 
     torch.manual_seed(0)
-    module = UNet2DConditionModel(**(SMALL if small else STABLE_DIFFUSION))
+    kind: Any = diffusers.UNet2DConditionModel
+    module = kind(**(SMALL if small else STABLE_DIFFUSION))
     draw_weights(module)
     module.save_pretrained(directory)

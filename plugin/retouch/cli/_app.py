@@ -35,8 +35,8 @@ class _Commands(TyperGroup):
             Console(stderr=True, soft_wrap=True).print(message, highlight=False)
             raise typer.Exit(_FAILURE if isinstance(error, _NOT_THE_CALLER) else _USAGE) from error
         except MemoryError as error:
-            message = f"error: out of memory ({error or 'no details'}). Give smaller sizes, or use a larger machine."
-            Console(stderr=True, soft_wrap=True).print(Text(message, "bold red"), highlight=False)
+            text = f"error: out of memory ({str(error) or 'no details'}). Give smaller sizes, or use a larger machine."
+            Console(stderr=True, soft_wrap=True).print(Text(text, "bold red"), highlight=False)
             raise typer.Exit(_FAILURE) from error
 
 
