@@ -25,6 +25,31 @@ ValueType type_of(const OrtValueInfo* value) {
   return type;
 }
 
+std::vector<const OrtValueInfo*> inputs_of(const OrtNode* node) {
+  size_t count = 0;
+  check(runtime().api->Node_GetNumInputs(node, &count));
+  std::vector<const OrtValueInfo*> values(count);
+  check(runtime().api->Node_GetInputs(node, values.data(), count));
+  return values;
+}
+
+/// Nodes between a stored weight and the form in which an operator takes it.
+constexpr int kFoldedDepth = 4;
+
+bool follows_from_constants(const OrtValueInfo* value, int depth) {
+  if (value == nullptr) return true;
+  bool constant = false;
+  check(runtime().api->ValueInfo_IsConstantInitializer(value, &constant));
+  if (constant || depth == 0) return constant;
+  const OrtNode* producer = nullptr;
+  size_t output = 0;
+  check(runtime().api->ValueInfo_GetValueProducer(value, &producer, &output));
+  if (producer == nullptr) return false;
+  const std::vector<const OrtValueInfo*> operands = inputs_of(producer);
+  return !operands.empty() &&
+         std::all_of(operands.begin(), operands.end(), [&](const OrtValueInfo* operand) { return follows_from_constants(operand, depth - 1); });
+}
+
 }  // namespace
 
 bool ValueType::is_optional_row(ONNXTensorElementDataType type, int64_t columns) const {
@@ -45,18 +70,8 @@ std::string Node::op_type() const {
   return text;
 }
 
-std::vector<const OrtValueInfo*> Node::inputs() const {
-  size_t count = 0;
-  check(runtime().api->Node_GetNumInputs(node_, &count));
-  std::vector<const OrtValueInfo*> values(count);
-  check(runtime().api->Node_GetInputs(node_, values.data(), count));
-  return values;
-}
-
 bool Node::is_constant(size_t input) const {
-  bool constant = false;
-  check(runtime().api->ValueInfo_IsConstantInitializer(inputs().at(input), &constant));
-  return constant;
+  return follows_from_constants(inputs_of(node_).at(input), kFoldedDepth);
 }
 
 int64_t Node::integer(const char* name, int64_t otherwise) const {
@@ -75,7 +90,7 @@ int64_t Node::integer(const char* name, int64_t otherwise) const {
 
 std::vector<ValueType> Node::input_types() const {
   std::vector<ValueType> types;
-  for (const OrtValueInfo* value : inputs()) types.push_back(type_of(value));
+  for (const OrtValueInfo* value : inputs_of(node_)) types.push_back(type_of(value));
   return types;
 }
 

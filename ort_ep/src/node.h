@@ -30,7 +30,9 @@ class Node {
   /// The types of the operands; of undefined element type where one was left out.
   std::vector<ValueType> input_types() const;
 
-  /// Whether an operand is the same in every run.
+  /// Whether an operand is the same in every run: a weight, or what is computed from weights alone.
+  ///
+  /// The runtime asks for the first time before it folds constants, and a node that is not claimed then is gone.
   bool is_constant(size_t input) const;
 
   /// An attribute.
@@ -39,8 +41,6 @@ class Node {
   const OrtNode* raw() const noexcept { return node_; }
 
  private:
-  std::vector<const OrtValueInfo*> inputs() const;
-
   const OrtNode* node_;
 };
 

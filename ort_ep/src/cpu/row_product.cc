@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cpu/dispatch.h"
+#include "cpu/instruction_set.h"
 #include "cpu/weight_memory.h"
 
 namespace retouch {
@@ -35,11 +35,11 @@ Block block_at(size_t depth, const Rows& rows, size_t wanted) {
 }  // namespace
 
 RowProduct::RowProduct(const Source& source, size_t depth, size_t columns)
-    : tiles_(tiles()), depth_(depth), columns_(columns), panels_(divided_up(columns, tiles_.panel())), packed_(weight_memory(divided_up(columns, tiles_.lanes) * tiles_.lanes * depth)) {
-  const size_t lanes = tiles_.lanes;
+    : set_(instruction_set()), depth_(depth), columns_(columns), panels_(divided_up(columns, set_.panel())), packed_(weight_memory(divided_up(columns, set_.lanes) * set_.lanes * depth)) {
+  const size_t lanes = set_.lanes;
   float* to = packed_.get();
-  for (size_t begin = 0; begin < columns; begin += tiles_.panel()) {
-    const size_t valid = std::min(tiles_.panel(), columns - begin), width = divided_up(valid, lanes) * lanes;
+  for (size_t begin = 0; begin < columns; begin += set_.panel()) {
+    const size_t valid = std::min(set_.panel(), columns - begin), width = divided_up(valid, lanes) * lanes;
     for (size_t k = 0; k < depth; ++k, to += width) {
       const float* from = source.data + k * source.depth_stride + begin * source.column_stride;
       for (size_t n = 0; n < valid; ++n) to[n] = from[n * source.column_stride];
@@ -59,10 +59,10 @@ void RowProduct::run(const Context& context, const Rows& rows, size_t count, con
 }
 
 void RowProduct::run_panel(const Rows& rows, size_t count, const float* bias, float* out, size_t panel) const {
-  const size_t first = panel * tiles_.panel(), valid = std::min(tiles_.panel(), columns_ - first);
-  const size_t vectors = divided_up(valid, tiles_.lanes), width = vectors * tiles_.lanes, groups = divided_up(count, kMaxTileRows);
+  const size_t first = panel * set_.panel(), valid = std::min(set_.panel(), columns_ - first);
+  const size_t vectors = divided_up(valid, set_.lanes), width = vectors * set_.lanes, groups = divided_up(count, kMaxTileRows);
   const float* weights = packed_.get() + first * depth_;
-  const float* end = packed_.get() + (panels_ - 1) * tiles_.panel() * depth_;
+  const float* end = packed_.get() + (panels_ - 1) * set_.panel() * depth_;
   Tile tile{};
   tile.row_stride = rows.taps;
   tile.bias = bias == nullptr ? nullptr : bias + first;
@@ -87,7 +87,7 @@ void RowProduct::run_panel(const Rows& rows, size_t count, const float* bias, fl
       tile.out = out + from * columns_ + first;
       tile.next = more && group * own < lines ? next + group * own * size * kLine : nullptr;
       tile.next_lines = own;
-      tiles_.functions[to - from - 1][vectors - 1](tile);
+      set_.tiles[to - from - 1][vectors - 1](tile);
     }
     begin += size;
   }

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "context.h"
-#include "cpu/tile.h"
+#include "cpu/instruction_set.h"
 
 namespace retouch {
 
@@ -40,7 +40,7 @@ class RowProduct {
  private:
   void run_panel(const Rows& rows, size_t count, const float* bias, float* out, size_t panel) const;
 
-  const Tiles& tiles_;
+  const InstructionSet& set_;
   size_t depth_;
   size_t columns_;
   size_t panels_;

@@ -36,18 +36,4 @@ using TileFunction = void (*)(const Tile&);
 constexpr size_t kMaxTileRows = 6;
 constexpr size_t kMaxTileVectors = 4;
 
-/// The tiles of an instruction set, by rows and by vectors of columns.
-struct Tiles {
-  const char* name;
-  size_t lanes;
-  size_t vectors;
-  TileFunction functions[kMaxTileRows][kMaxTileVectors];
-
-  size_t panel() const { return lanes * vectors; }
-};
-
-extern const Tiles kAvx512Tiles;
-extern const Tiles kAvx2Tiles;
-extern const Tiles kPortableTiles;
-
 }  // namespace retouch

@@ -1,31 +1,8 @@
-// The tiles, for vectors of kLanes numbers. Included once by the source of each instruction set.
+// The tiles. Included once by the source of each instruction set, behind its vectors.
 #include "cpu/tile.h"
 
 namespace retouch {
 namespace {
-
-typedef float Vector __attribute__((vector_size(kLanes * sizeof(float))));
-
-inline __attribute__((always_inline)) Vector load(const float* from) {
-  Vector value;
-  __builtin_memcpy(&value, from, sizeof(value));
-  return value;
-}
-
-inline __attribute__((always_inline)) void store(float* to, Vector value) { __builtin_memcpy(to, &value, sizeof(value)); }
-
-/// The first `count` numbers, and zeros.
-inline __attribute__((always_inline)) Vector load_some(const float* from, size_t count) {
-  float numbers[kLanes] = {};
-  for (size_t i = 0; i < count && i < kLanes; ++i) numbers[i] = from[i];
-  return load(numbers);
-}
-
-inline __attribute__((always_inline)) void store_some(float* to, Vector value, size_t count) {
-  float numbers[kLanes];
-  store(numbers, value);
-  for (size_t i = 0; i < count && i < kLanes; ++i) to[i] = numbers[i];
-}
 
 /// How many of a panel's columns lie in vector `v`.
 inline __attribute__((always_inline)) size_t columns_of(const Tile& tile, size_t v) {

@@ -53,6 +53,10 @@ class Program(Protocol):
     def outputs(self) -> tuple[str, ...]:
         """The names of the outputs that a run computes."""
 
+    @property
+    def kernels(self) -> Mapping[str, int]:
+        """The number of nodes per operator that run on kernels of Retouch's own."""
+
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """The outputs, in fresh memory. Inputs that the program does not have are passed over."""
 

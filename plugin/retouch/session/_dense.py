@@ -32,12 +32,14 @@ def run_dense(runtime: Runtime, edit: Edit, *, record: bool) -> Outcome:
     """What a full run computes at the active rows; with ``record``, the updates of the cacheables too."""
     base = runtime.store.get(edit.run, runtime.bundle.fingerprint, OUTPUTS)
     start = time.perf_counter()
-    values = runtime.programs.base(runtime.kept if record else ()).run(edit.feeds)
+    program = runtime.programs.base(runtime.kept if record else ())
+    values = program.run(edit.feeds)
     return Outcome(
         outputs=_merged(runtime, base, values, edit.region.active),
         updates=_updates(runtime, values, edit.region.active) if record else None,
         read=tuple(base.values()),
         prepared={},
+        kernels=program.kernels,
         index_seconds=0.0,
         prepare_seconds=0.0,
         run_seconds=time.perf_counter() - start,

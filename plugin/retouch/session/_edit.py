@@ -42,6 +42,7 @@ class Outcome:
         updates: if asked for, per cacheable id, its active rows or the new statistic.
         read: the states that were read.
         prepared: where prepared inputs came from, by what they depend on.
+        kernels: nodes per operator on kernels of Retouch's own.
         index_seconds: time for index inputs.
         prepare_seconds: time for prepared inputs.
         run_seconds: time for the rest.
@@ -51,6 +52,7 @@ class Outcome:
     updates: Mapping[str, Value] | None
     read: tuple[Value, ...]
     prepared: Mapping[str, Source]
+    kernels: Mapping[str, int]
     index_seconds: float
     prepare_seconds: float
     run_seconds: float
@@ -76,6 +78,7 @@ def run_edit(runtime: Runtime, edit: Edit, *, record: bool) -> Outcome:
         updates={item: values[f"update.{item}"] for item in spec.updates} if record else None,
         read=tuple(cached.values()),
         prepared=prepared.sources,
+        kernels=program.kernels,
         index_seconds=indexed - start,
         prepare_seconds=ready - indexed,
         run_seconds=time.perf_counter() - ready,

@@ -97,5 +97,6 @@ def _report(runtime: Runtime, edit: Edit, outcome: Outcome, *, dense: bool, reas
         seconds=seconds,
         engine=runtime.engine.name,
         threads=runtime.engine.threads,
+        kernels=outcome.kernels,
         ignored=ignored_positions(runtime, edit),
     )

@@ -59,6 +59,7 @@ class Report:
         seconds: wall time.
         engine: the engine's name.
         threads: threads per run.
+        kernels: number of nodes per operator that ran on kernels of Retouch's own instead of stock ones.
         ignored: number of positions at which the editable feed changed outside the active rows; there the edit keeps
             what the base run has.
         stacked: number of edits that were computed in the same run; its time is ``seconds`` of each of them.
@@ -83,6 +84,7 @@ class Report:
     expected_error: float | None
     expected_from: str
     shift: Shift | None
+    kernels: Mapping[str, int]
     ignored: int = 0
     stacked: int = 1
     prepared_by: Mapping[str, Source] = field(default_factory=dict)
@@ -102,6 +104,8 @@ class Report:
             f"prepare {1e3 * self.seconds.prepare:.1f}, run {1e3 * self.seconds.run:.1f})",
             "engine": f"{self.engine}, {self.threads} thread{'s' if self.threads > 1 else ''}",
         }
+        if self.kernels:
+            lines["kernels"] = ", ".join(f"{name}: {count}" for name, count in self.kernels.items())
         if self.ignored:
             lines["ignored"] = f"{self.ignored} changed positions of the editable feed outside the active rows"
         return "\n".join(f"{label:<12} {text}" for label, text in lines.items())

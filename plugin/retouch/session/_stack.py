@@ -116,7 +116,7 @@ def _run_stack(runtime: Runtime, edits: Sequence[Edit], spec: EditGraphSpec) -> 
     seconds = time.perf_counter() - ready
     for outputs in merged:
         read, times = tuple(cached.values()), (indexed - start, ready - indexed, seconds)
-        yield Outcome(outputs, None, read, prepared.sources, *times)
+        yield Outcome(outputs, None, read, prepared.sources, program.kernels, *times)
 
 
 def _stacked_feed(runtime: Runtime, edits: Sequence[Edit]) -> dict[str, Value]:

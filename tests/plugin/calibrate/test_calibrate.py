@@ -14,6 +14,7 @@ from retouch import EditSession, Region, RegionError
 from retouch.bench import measure
 from retouch.bundle import Bundle
 from retouch.calibrate import block_region, calibrate, crossing, interleaved, sample_feeds
+from retouch.engines.ort import OrtEngine
 
 
 def test_crossing() -> None:
@@ -49,7 +50,7 @@ def test_calibrate_writes_the_manifest(hand_built: Any, tmp_path: Path) -> None:
     lines: list[str] = []
     measured = calibrate(tmp_path / "bundle", threads=1, repeats=1, progress=lines.append)
     again = Bundle.open(tmp_path / "bundle")
-    assert again.manifest.break_even == {"onnxruntime.cpu": measured}
+    assert again.manifest.break_even == {OrtEngine().name: measured}
     assert again.fingerprint == hand_built.bundle.fingerprint
     assert len(lines) == len(measured.points) >= 4
     assert [share for share, _ in measured.points] == sorted(share for share, _ in measured.points)

@@ -12,20 +12,21 @@ import onnx
 import pytest
 
 from retouch.bundle import Bundle
+from retouch.engines.ort import OrtEngine
 
 
 def test_export_calibrates_and_sums_up(call: Any, image_model: Path, tmp_path: Path) -> None:
     called = call("export", image_model, "-o", tmp_path / "b", "--threads", 1)
     assert called.code == 0
     manifest = Bundle.open(tmp_path / "b").manifest
-    measured = manifest.break_even["onnxruntime.cpu"]
+    measured = manifest.break_even[OrtEngine().name]
     assert measured.threads == 1 and len(measured.points) >= 4
     for text in ("coverage", "size", "verified all_rows", "break-even"):
         assert text in called.stdout
     for step in ("load", "verify cached: identity", "calibrate: 100% of the FLOPs"):
         assert step in called.stderr
     inspected = call("inspect", tmp_path / "b", "--json").json
-    assert inspected["break_even"]["onnxruntime.cpu"]["flop_ratio"] == measured.flop_ratio
+    assert inspected["break_even"][OrtEngine().name]["flop_ratio"] == measured.flop_ratio
     assert inspected["coverage"] == manifest.coverage
     assert [spec["name"] for spec in inspected["inputs"]] == ["x", "step"]
 

@@ -9,6 +9,7 @@ import numpy as np
 from retouch.bench import measure
 from retouch.bundle import Bundle
 from retouch.calibrate import calibrate
+from retouch.engines.ort import OrtEngine
 from retouch.export import export_onnx
 from retouch.validation.reference_models import export_reference
 
@@ -17,7 +18,7 @@ def test_calibrate_and_measure(tmp_path: Path) -> None:
     bundle = export_onnx(export_reference("ddpm_unet_tiny", tmp_path), tmp_path / "bundle")
     measured = calibrate(bundle.path, threads=1, repeats=1)
     again = Bundle.open(bundle.path)
-    assert again.manifest.break_even["onnxruntime.cpu"].flop_ratio == measured.flop_ratio
+    assert again.manifest.break_even[OrtEngine().name].flop_ratio == measured.flop_ratio
     assert again.fingerprint == bundle.fingerprint
     (row,) = measure(bundle.path, [0.1], threads=1)
     assert row["path"] in ("edit", "dense")

@@ -10,6 +10,7 @@ import pytest
 
 from retouch import EditSession, NonFiniteError, Region, RegionError, RetouchError, RunError
 from retouch.bundle import BreakEven, Bundle, FileSpec
+from retouch.engines.ort import OrtEngine
 from retouch.states import StateStore
 
 TOLERANCE = 2e-6
@@ -30,7 +31,7 @@ def masks(region: Region, bundle: Bundle) -> dict[str, Any]:
 
 
 def with_break_even(bundle: Bundle, share: float) -> Bundle:
-    measured = {"onnxruntime.cpu": BreakEven("onnxruntime.cpu", 1, share)}
+    measured = {OrtEngine().name: BreakEven(OrtEngine().name, 1, share)}
     return Bundle(bundle.path, bundle.manifest.replace(break_even=measured))
 
 

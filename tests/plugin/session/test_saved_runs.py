@@ -23,7 +23,7 @@ def session(bundle: Any, mode: Any = "corrected") -> EditSession:
 
 
 def dense(bundle: Bundle) -> Bundle:
-    return Bundle(bundle.path, bundle.manifest.replace(break_even={"onnxruntime.cpu": BreakEven("o", 1, 0.0)}))
+    return Bundle(bundle.path, bundle.manifest.replace(break_even={OrtEngine().name: BreakEven("o", 1, 0.0)}))
 
 
 @pytest.fixture

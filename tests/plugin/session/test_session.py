@@ -11,6 +11,7 @@ import pytest
 
 from retouch import EditSession, FeedError, NonFiniteError, Region, RegionError, RunError
 from retouch.bundle import BreakEven, Bundle, update_manifest
+from retouch.engines.ort import OrtEngine
 from retouch.export import export_onnx
 from retouch.validation.reference_models import export_reference
 
@@ -119,8 +120,8 @@ def test_ten_edits_in_a_row_drift_less_than_they_change(bundle: Bundle, model: P
 
 def test_dense_fallback_is_announced_and_keeps_outside(bundle: Bundle, model: Path, tmp_path: Path) -> None:
     copy = export_onnx(model, tmp_path / "bundle")
-    limit = BreakEven("onnxruntime.cpu", 1, 0.05)
-    update_manifest(copy.path, copy.manifest.replace(break_even={"onnxruntime.cpu": limit}))
+    limit = BreakEven(OrtEngine().name, 1, 0.05)
+    update_manifest(copy.path, copy.manifest.replace(break_even={OrtEngine().name: limit}))
     with EditSession(copy.path, threads=1) as session:
         run, given = session.base(feeds(0, bundle)), feeds(1, bundle)
         result = session.edit(run, given, region=BOX, record=True)

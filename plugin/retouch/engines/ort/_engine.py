@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from retouch.bundle import read_shared, relocate
+from retouch.engines.ort._kernels import RECORD_ASSIGNMENT, kernels_of
 from retouch.engines.ort._program import OrtProgram
 from retouch.engines.ort._prune import prune_file
 from retouch.engines.ort._runtime import (
@@ -21,7 +23,8 @@ from retouch.engines.ort._runtime import (
     require_providers,
 )
 from retouch.engines.ort._value import OrtTensor
-from retouch.errors import EngineError, RetouchError
+from retouch.errors import EngineError, EngineMissingError, RetouchError
+from retouch.ort_ep import PROVIDER, Availability, register
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -49,15 +52,16 @@ class OrtEngine:
     Every graph refers to the bundle's one weights file, which onnxruntime maps into memory: a weight that two graphs
     use as it is stored is held once. A weight that a kernel packs into a layout of its own is held by each session.
 
-    Attributes:
-        providers: the execution providers, by preference.
+    On the CPU the engine has kernels of its own for the operators of edit graphs, where Retouch was built with them.
     """
 
     def __init__(self, providers: Sequence[Provider] | None = None, threads: int | None = None) -> None:
         """Keeps the options; onnxruntime is imported with the first graph.
 
         Args:
-            providers: names, or pairs of name and options; ``None`` means the CPU.
+            providers: names, or pairs of name and options; ``None`` means the CPU, with Retouch's own kernels where
+                they are there. Name ``RetouchExecutionProvider`` to require them, ``CPUExecutionProvider`` alone to
+                go without.
             threads: threads per run; ``None`` leaves the choice to onnxruntime.
 
         Raises:
@@ -77,9 +81,25 @@ class OrtEngine:
                 f"Expected threads to be an integer from 1 to {_MOST_THREADS}, got {threads!r}. None leaves the choice "
                 "to onnxruntime."
             )
-        self._options = tuple(providers or (DEFAULT_PROVIDER,))
+        self._asked = tuple(providers or ())
         self._threads = threads
-        self.providers: tuple[str, ...] = tuple(item if isinstance(item, str) else item[0] for item in self._options)
+        self._lock = threading.Lock()
+        self._kernels: Availability | None = None
+
+    @property
+    def kernels(self) -> Availability:
+        """Whether the engine uses Retouch's own kernels, or why not; asking registers them."""
+        with self._lock:
+            if self._kernels is None:
+                self._kernels = self._find_kernels()
+            return self._kernels
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """The execution providers, by preference."""
+        if self._asked:
+            return tuple(item if isinstance(item, str) else item[0] for item in self._asked)
+        return (PROVIDER, DEFAULT_PROVIDER) if self.kernels else (DEFAULT_PROVIDER,)
 
     @property
     def name(self) -> str:
@@ -121,23 +141,41 @@ class OrtEngine:
             folder = relocate(pruned, folder)
             model = pruned.SerializeToString()
         options = self._session_options(runtime, folder)
+        # Devices are how every release takes a plug-in; naming providers as well would undo it.
+        named = {} if self.kernels else {"providers": list(self._asked or self.providers)}
+        if self.kernels:
+            options.add_provider_for_devices(list(self.kernels.devices), {})
         try:
-            session = runtime.InferenceSession(model, options, providers=list(self._options))
+            session = runtime.InferenceSession(model, options, **named)
         except Exception as error:  # onnxruntime's errors have no other class in common
             raise EngineError(_explained(graph, str(error), self.providers)) from error
         # A provider whose libraries do not load is left out with no more than a warning.
         require_providers(self.providers, session.get_providers(), "to load")
-        return OrtProgram(session, self.device)
+        return OrtProgram(session, self.device, kernels_of(session) if self.kernels else {})
+
+    def _find_kernels(self) -> Availability:
+        names = {item if isinstance(item, str) else item[0] for item in self._asked}
+        if self._asked and PROVIDER not in names:
+            return Availability((), None, "the providers that were asked for do not include them")
+        if not names <= {PROVIDER, DEFAULT_PROVIDER}:
+            raise EngineMissingError(f"Expected {PROVIDER} alone or with {DEFAULT_PROVIDER}, got {sorted(names)}.")
+        found = register()
+        if self._asked and not found:
+            raise EngineMissingError(f"Expected {PROVIDER} to be available, but {found.reason}.")
+        return found
 
     def _runtime(self) -> ModuleType:
         runtime = load_onnxruntime()
-        require_providers(self.providers, runtime.get_available_providers(), "in the installed onnxruntime")
+        if not self.kernels:
+            require_providers(self.providers, runtime.get_available_providers(), "in the installed onnxruntime")
         return runtime
 
     def _session_options(self, runtime: ModuleType, folder: Path) -> onnxruntime.SessionOptions:
         options = runtime.SessionOptions()
         options.log_severity_level = _FATAL_ONLY
         options.inter_op_num_threads = 1
+        if self.kernels:
+            options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
         if self._threads is not None:
             options.intra_op_num_threads = self._threads
         # A graph that was cut down is given as bytes, which do not say where the weights file lies.

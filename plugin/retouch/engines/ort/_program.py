@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 class OrtProgram:
     """A program backed by one ``onnxruntime.InferenceSession``."""
 
-    def __init__(self, session: onnxruntime.InferenceSession, device: str) -> None:
+    def __init__(self, session: onnxruntime.InferenceSession, device: str, kernels: Mapping[str, int]) -> None:
         self._session = session
         self._device = device
+        self.kernels = kernels
         self.inputs: tuple[str, ...] = tuple(value.name for value in session.get_inputs())
         self.outputs: tuple[str, ...] = tuple(value.name for value in session.get_outputs())
 

@@ -1,4 +1,4 @@
-#include "cpu/dispatch.h"
+#include "cpu/instruction_set.h"
 
 #include <cstdlib>
 #include <string>
@@ -8,26 +8,26 @@
 namespace retouch {
 namespace {
 
-const Tiles* best() {
+const InstructionSet* best() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")) return &kAvx512Tiles;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &kAvx2Tiles;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")) return &kAvx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &kAvx2;
 #endif
-  return &kPortableTiles;
+  return &kPortable;
 }
 
 /// The instruction set asked for, if the machine has it: each one has all that the ones before it have.
-const Tiles* chosen() {
-  const Tiles* most = best();
+const InstructionSet* chosen() {
+  const InstructionSet* most = best();
   const char* name = std::getenv("RETOUCH_ORT_EP_CPU");
   if (name == nullptr || *name == '\0') return most;
 #if defined(__x86_64__)
-  const Tiles* all[] = {&kPortableTiles, &kAvx2Tiles, &kAvx512Tiles};
+  const InstructionSet* all[] = {&kPortable, &kAvx2, &kAvx512};
 #else
-  const Tiles* all[] = {&kPortableTiles};
+  const InstructionSet* all[] = {&kPortable};
 #endif
-  for (const Tiles* one : all) {
+  for (const InstructionSet* one : all) {
     if (std::string(name) == one->name) return one;
     if (one == most) break;
   }
@@ -37,8 +37,8 @@ const Tiles* chosen() {
 
 }  // namespace
 
-const Tiles& tiles() {
-  static const Tiles* const used = chosen();
+const InstructionSet& instruction_set() {
+  static const InstructionSet* const used = chosen();
   return *used;
 }
 

@@ -1,0 +1,27 @@
+// What is built once per instruction set, and which one the machine has.
+#pragma once
+
+#include "cpu/tile.h"
+
+namespace retouch {
+
+/// The inner loops for an instruction set.
+struct InstructionSet {
+  const char* name;
+  /// Numbers in a vector, and vectors in a panel of weights.
+  size_t lanes;
+  size_t vectors;
+  /// By rows and by vectors of columns, from one on.
+  TileFunction tiles[kMaxTileRows][kMaxTileVectors];
+
+  size_t panel() const { return lanes * vectors; }
+};
+
+extern const InstructionSet kAvx512;
+extern const InstructionSet kAvx2;
+extern const InstructionSet kPortable;
+
+/// The best instruction set of this machine, or the one that RETOUCH_ORT_EP_CPU names.
+const InstructionSet& instruction_set();
+
+}  // namespace retouch
