@@ -24,10 +24,7 @@ class RowTable {
   size_t row_bytes() const noexcept { return row_bytes_; }
   ONNXTensorElementDataType type() const noexcept { return type_; }
 
-  /// The row that a target reads at a tap.
-  const char* at(size_t target, size_t tap) const noexcept { return pointers_[target * taps_ + tap]; }
-
-  /// The rows of all targets, tap after tap.
+  /// The row that every target reads at every tap, target after target.
   const char* const* pointers() const noexcept { return pointers_.data(); }
 
  private:

@@ -1,0 +1,8 @@
+"""How fast single layers run on Retouch's kernels, on the stock ones and, for convolutions, dense."""
+
+from __future__ import annotations
+
+__all__ = ["Layer", "convolution", "linear", "measure"]
+
+from retouch.validation.kernels._layers import Layer, convolution, linear
+from retouch.validation.kernels._measure import measure
