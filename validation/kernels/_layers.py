@@ -58,7 +58,7 @@ def convolution(channels: int, side: int, rows: int) -> Layer:
     rng = np.random.default_rng(0)
     kernel, bias = _normal(rng, channels, channels, 3, 3), _normal(rng, channels)
     neighbours, halo = _block_neighbours(side, rows)
-    feeds = {
+    feeds: dict[str, NDArray[Any]] = {
         "rows": _normal(rng, rows, channels),
         "cached": _normal(rng, side * side, channels),
         "halo": halo,
