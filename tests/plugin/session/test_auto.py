@@ -9,6 +9,7 @@ import pytest
 
 from retouch import EditRequest, EditSession, Region
 from retouch.bundle import BreakEven, Bundle, MomentsSpec
+from retouch.engines.ort import OrtEngine
 
 PATCH = Region.from_boxes([(2, 3, 6, 7)], (8, 8))
 
@@ -86,7 +87,7 @@ def test_a_model_without_group_norm_says_so(hand_built: Any) -> None:
 
 def test_the_dense_fallback_errs_by_nothing(hand_built: Any) -> None:
     bundle = calibrated(hand_built.bundle)
-    fallback = {"onnxruntime.cpu": BreakEven("onnxruntime.cpu", 1, 0.01)}
+    fallback = {OrtEngine().name: BreakEven(OrtEngine().name, 1, 0.01)}
     bundle = Bundle(bundle.path, bundle.manifest.replace(break_even=fallback))
     with EditSession(bundle, threads=1) as session:
         feeds = hand_built.feeds()
