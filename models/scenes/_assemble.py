@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,3 +46,7 @@ def write_pipeline(pipeline: StableDiffusionPipeline, folder: Path) -> None:
     import torch
 
     copy.deepcopy(pipeline).to(torch.float16).save_pretrained(folder, safe_serialization=True)
+    # transformers loads in the precision that this file names, diffusers in single: they have to agree.
+    config = folder / "text_encoder" / "config.json"
+    settings = {**json.loads(config.read_text(encoding="utf-8")), "dtype": "float32"}
+    config.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Schedule", "Watch", "train_pipeline"]
 
 
-Loss: TypeAlias = "Callable[[torch.Generator], torch.Tensor]"
+_Loss: TypeAlias = "Callable[[torch.Generator], torch.Tensor]"
 _Network = TypeVar("_Network", bound="torch.nn.Module")
 
 
@@ -136,14 +136,14 @@ def _train_decoder(folder: Path, schedule: Schedule, watch: Watch, autoencoder: 
     _take(Training(folder / "decoder", autoencoder, schedule.decoder), loss, watch, "decoder")
 
 
-def _take(training: Training, loss: Loss, watch: Watch, name: str) -> None:
+def _take(training: Training, loss: _Loss, watch: Watch, name: str) -> None:
     """Takes a course to its end and leaves the network with averaged weights, not to be changed further."""
     training.run(loss, lambda step, value: watch.report(name, step, value))
     training.network.load_state_dict(training.averaged())
     training.network.eval().requires_grad_(requires_grad=False)
 
 
-def _denoiser_loss(denoiser: UNet2DConditionModel, examples: Examples, size: int, *, compiled: bool) -> Loss:
+def _denoiser_loss(denoiser: UNet2DConditionModel, examples: Examples, size: int, *, compiled: bool) -> _Loss:
     import torch
     from diffusers.models.attention_processor import AttnProcessor
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from retouch.errors import ModelError
+from retouch.models._load import torch_packages
 from retouch.models.scenes._scene import parse_caption
 
 if TYPE_CHECKING:
@@ -39,10 +41,16 @@ class Sampling:
 
 
 def load_pipeline(folder: Path = PIPELINE) -> StableDiffusionPipeline:
-    """The ``StableDiffusionPipeline`` of a directory, in single precision and without progress bars."""
-    from diffusers import StableDiffusionPipeline
+    """The ``StableDiffusionPipeline`` of a directory, in single precision and without progress bars.
 
-    pipeline = StableDiffusionPipeline.from_pretrained(folder, local_files_only=True)
+    Raises:
+        ModelError: the directory holds no pipeline.
+        EngineMissingError: torch, diffusers or transformers is not installed.
+    """
+    if not (folder / "model_index.json").exists():
+        raise ModelError(f"{folder} holds no model_index.json. Give a directory that the training of scenes wrote.")
+    kind = torch_packages()["diffusers"].StableDiffusionPipeline
+    pipeline: StableDiffusionPipeline = kind.from_pretrained(folder, local_files_only=True)
     pipeline.set_progress_bar_config(disable=True)
     return pipeline
 

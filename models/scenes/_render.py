@@ -35,17 +35,21 @@ def _outside(one: SceneObject) -> Distances:
     radius = one.radius
     match one.shape:
         case Shape.CIRCLE:
-            return np.asarray(np.hypot(dy, dx) - radius, np.float64)
+            return _distance(dy, dx) - radius
         case Shape.SQUARE:
             return _box(dy, dx, _SQUARE * radius, _SQUARE * radius)
         case Shape.TRIANGLE:
-            sides = np.maximum(dy, np.abs(dx) * np.sqrt(0.75) - dy / 2)
-            return sides - _TRIANGLE * radius / 2
+            return np.maximum(dy, np.abs(dx) * np.sqrt(0.75) - dy / 2) - _TRIANGLE * radius / 2
         case Shape.RING:
-            distance = np.hypot(dy, dx)
-            return np.asarray(np.maximum(distance - radius, _HOLE * radius - distance))
+            distance = _distance(dy, dx)
+            return np.maximum(distance - radius, _HOLE * radius - distance)
         case Shape.CROSS:
             return np.minimum(_box(dy, dx, radius, _ARM * radius), _box(dy, dx, _ARM * radius, radius))
+
+
+def _distance(dy: Distances, dx: Distances) -> Distances:
+    distance: Distances = np.hypot(dy, dx)
+    return distance
 
 
 def _box(dy: Distances, dx: Distances, height: float, width: float) -> Distances:

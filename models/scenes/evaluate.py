@@ -9,7 +9,7 @@ import typer
 
 from retouch.models.scenes._autoencoding import restoration_psnr
 from retouch.models.scenes._draw import unseen_scenes
-from retouch.models.scenes._pictures import draw_samples
+from retouch.models.scenes._pictures import draw_progress, draw_samples
 from retouch.models.scenes._pipeline import PIPELINE, Sampling, load_pipeline
 from retouch.models.scenes._scoring import Score
 from retouch.models.scenes._trial import try_pipeline
@@ -24,7 +24,9 @@ def main(
     guidance: Annotated[float, typer.Option(min=1, help="Weight of the guidance.")] = Sampling().guidance,
     seed: Annotated[int, typer.Option(help="Seed of the first image's noise.")] = 0,
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 2,
-    samples: Annotated[Path | None, typer.Option(help="A sheet of samples as a PNG.")] = None,
+    samples: Annotated[Path | None, typer.Option(help="Write a sheet of samples to this PNG.")] = None,
+    work: Annotated[Path | None, typer.Option(help="The training's folder, for --progress.")] = None,
+    progress: Annotated[Path | None, typer.Option(help="Write losses and checks of --work to this PNG.")] = None,
 ) -> None:
     """How much of unseen captions the pipeline draws, and how well its autoencoder restores scenes."""
     import torch
@@ -36,6 +38,8 @@ def main(
     typer.echo(f"autoencoder: {restoration_psnr(loaded.vae, unseen_scenes(captions)):.1f} dB")
     if samples is not None:
         draw_samples(samples, trial)
+    if work is not None and progress is not None:
+        draw_progress(progress, work)
 
 
 def _as_text(score: Score) -> str:
