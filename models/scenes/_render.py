@@ -39,7 +39,8 @@ def _outside(one: SceneObject) -> Distances:
         case Shape.SQUARE:
             return _box(dy, dx, _SQUARE * radius, _SQUARE * radius)
         case Shape.TRIANGLE:
-            return np.maximum(dy, np.abs(dx) * np.sqrt(0.75) - dy / 2) - _TRIANGLE * radius / 2
+            sides: Distances = np.maximum(dy, np.abs(dx) * np.sqrt(0.75) - dy / 2)
+            return sides - _TRIANGLE * radius / 2
         case Shape.RING:
             distance = _distance(dy, dx)
             return np.maximum(distance - radius, _HOLE * radius - distance)
