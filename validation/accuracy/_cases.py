@@ -13,7 +13,7 @@ from retouch.bundle import Manifest
 from retouch.calibrate import block_region
 from retouch.region import Region
 from retouch.session import Moments
-from retouch.validation.accuracy._feeds import Feeds, FeedSource
+from retouch.validation.accuracy._feeds import Feeds, FeedSource, leaves_tokens
 from retouch.validation.accuracy._options import ValidationOptions
 
 Kind = Literal["area", "shape", "conditions", "no change", "all rows", "drift"]
@@ -68,20 +68,25 @@ def make_suites(manifest: Manifest, source: FeedSource, options: ValidationOptio
     """Regions of several areas and shapes, all rows, and edits in a row.
 
     All rows give the full model's output only if GroupNorm has the moments of all rows: that case has corrected ones.
+    Where edits leave text tokens as they were, they give it under no mode, and there is no such case.
     """
     mode, exact = options.group_norm, _exact_mode(manifest)
     if mode not in manifest.edits:
         mode = exact
     regions = tuple(_regions(manifest, source, options))
-    everything = _case(manifest, source, "all rows", "all rows", _full(manifest, options))
-    suites = [Suite("regions", mode, chained=False, cases=regions)]
-    if mode == exact:
-        suites = [Suite("regions", mode, chained=False, cases=(*regions, everything))]
-    else:
-        suites.append(Suite("all_rows", exact, chained=False, cases=(everything,)))
+    everything = _everything(manifest, source, options)
+    suites = [Suite("regions", mode, chained=False, cases=(*regions, *(everything if mode == exact else ())))]
+    if everything and mode != exact:
+        suites.append(Suite("all_rows", exact, chained=False, cases=everything))
     if options.drift:
         suites.append(Suite("drift", mode, chained=True, cases=tuple(_drift(manifest, source, options))))
     return tuple(suites)
+
+
+def _everything(manifest: Manifest, source: FeedSource, options: ValidationOptions) -> tuple[Case, ...]:
+    if leaves_tokens(manifest):
+        return ()
+    return (_case(manifest, source, "all rows", "all rows", _full(manifest, options)),)
 
 
 def _exact_mode(manifest: Manifest) -> Moments:

@@ -53,7 +53,11 @@ class FeedSource:
         # Conditions that belong to given feeds are not replaced by something made up: models accept few of them.
         other = example_feeds(graph, editable, 1, edit) if file is None or edit else {}
         kept = {n: v for n, v in other.items() if n != editable and (file is None or n in edit)}
-        changed = {n: v for n, v in kept.items() if not np.array_equal(v, base[n])}
+        changed = {
+            n: v
+            for n, v in kept.items()
+            if not np.array_equal(v, base[n]) and (n in edit or not _frozen(n, bundle.manifest))
+        }
         return cls(base, changed, graph, editable, {**{n: base[n] for n in given if n in base}, **given})
 
     def content(self, seed: int) -> NDArray[Any]:
@@ -65,6 +69,16 @@ class FeedSource:
         if name not in self._given:
             return example_feeds(self._graph, name, seed, {})[name]
         return _alike(self.base[name], np.random.default_rng(seed))
+
+
+def _frozen(condition: str, manifest: Manifest) -> bool:
+    """Whether edits refuse another condition, because only tokens depend on it that they leave as they were."""
+    return leaves_tokens(manifest) and any(condition not in spec.conditions for spec in manifest.edits.values())
+
+
+def leaves_tokens(manifest: Manifest) -> bool:
+    """Whether edits leave the tokens beside the rows of a joint sequence as the base run computed them."""
+    return any(grid.joint is not None and not grid.joint.recomputed for grid in manifest.grids)
 
 
 def _alike(array: NDArray[Any], generator: np.random.Generator) -> NDArray[Any]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from polygraphy.comparator import AccuracyResults
 
 from retouch.bench import check_original
-from retouch.bundle import Bundle
+from retouch.bundle import Bundle, Manifest
 from retouch.validation.accuracy._cases import EXACT, make_suites
-from retouch.validation.accuracy._feeds import FeedSource
+from retouch.validation.accuracy._feeds import FeedSource, leaves_tokens
 from retouch.validation.accuracy._figures import CaseFigures, Figures
 from retouch.validation.accuracy._judge import judge
 from retouch.validation.accuracy._options import ValidationOptions
@@ -53,8 +53,13 @@ def validate(bundle: Bundle | Path, options: ValidationOptions, tell: Callable[[
         cases += judgement.cases
         runs.append(run)
         accuracy.update({f"{suite.name}.{name}": results for name, results in judgement.accuracy.items()})
-    remarks = (*(run.remark for run in runs if run.remark), *_of_no_use(cases))
+    remarks = (*(run.remark for run in runs if run.remark), *_left_out(opened.manifest), *_of_no_use(cases))
     return Validation(opened, options, Figures(tuple(cases), remarks), tuple(runs), accuracy)
+
+
+def _left_out(manifest: Manifest) -> Iterator[str]:
+    if leaves_tokens(manifest):
+        yield "No case edits all rows: text tokens stay as they were, so that it would not give the full model's output."
 
 
 def _of_no_use(cases: Sequence[CaseFigures]) -> Iterator[str]:

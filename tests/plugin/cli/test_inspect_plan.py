@@ -17,15 +17,20 @@ image (float[1,4,8,8] x) => (float[1,4,8,8] y, float[1,4,8,8] z)
 <float[1,4,8,8] b> {
     a = Sigmoid(x)
     [triangle] c = Trilu(a)
-    [behind] y = Tanh(c)
     [corner] b = com.microsoft.Trilu(a)
-    [mixed] z = Mul(b, a)
+    [after] y = Tanh(b)
+    [mixed] m = Mul(b, a)
+    [regained] z = Mul(m, c)
 }
 """
 REASONS = {
-    "triangle": ("Trilu", "no rule for operator ai.onnx.Trilu"),
-    "behind": ("Tanh", "its input was already computed whole"),
-    "corner": ("com.microsoft.Trilu", "no rule for operator com.microsoft.Trilu"),
+    "triangle": ("Trilu", "no rule for operator ai.onnx.Trilu; behind it rows are gathered again"),
+    "after": ("Tanh", "its input was already computed whole"),
+    "corner": (
+        "com.microsoft.Trilu",
+        "no rule for operator com.microsoft.Trilu; if its result at a position belongs to that position, name it with "
+        "--keeps-positions",
+    ),
 }
 
 
@@ -56,18 +61,19 @@ def test_table_lists_every_densified_node(bundle: Path, call: Any) -> None:
 
 def test_refused_export_names_them(tmp_path: Path, call: Any) -> None:
     """Where nothing would be left on rows, the error lists what stays dense."""
-    text = MODEL.replace("a = Sigmoid(x)", "a = Trilu(x)")
+    text = MODEL.replace("a = Sigmoid(x)", "a = ReverseSequence<batch_axis = 0, time_axis = 1>(x, all)")
+    text = text.replace("b> {", "b, int64[1] all = {4}> {")
     onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
     called = call("export", tmp_path / "model.onnx", "-o", tmp_path / "bundle")
     assert called.code == 2
     assert "No node of the model would be computed on rows" in called.error
-    assert "no rule for operator ai.onnx.Trilu" in called.error
+    assert "no rule for operator ai.onnx.ReverseSequence" in called.error
 
 
 def test_operators_are_listed_with_what_became_of_them(bundle: Path, call: Any) -> None:
     listed = {entry["op"]: entry for entry in call("inspect", bundle, "--json").json["operators"]}
     assert listed["Trilu"]["nodes"] == {"densified": 1}
-    assert listed["Mul"]["nodes"] == {"incremental": 1}
+    assert listed["Mul"]["nodes"] == {"incremental": 2}
     called = call("inspect", bundle, "--ops")
     assert "1 densified" in called.stdout and "1 incremental" in called.stdout
 

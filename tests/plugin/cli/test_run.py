@@ -126,7 +126,7 @@ def test_missing_inputs_and_bad_options(call: Any, image_bundle: Path, tmp_path:
         (("--png-range", "1"), "Expected --png-range to be two numbers"),
         (("--png-range", "1,1"), "two different finite numbers"),
         (("--threads", "0"), "--threads"),
-        (("--group-norm", "auto"), "--group-norm"),
+        (("--group-norm", "other"), "--group-norm"),
     ):
         called = call(*run, "-i", "x=0", "-i", "step=1", *options)
         assert called.code == 2
