@@ -59,7 +59,7 @@ def validate(bundle: Bundle | Path, options: ValidationOptions, tell: Callable[[
 
 def _left_out(manifest: Manifest) -> Iterator[str]:
     if leaves_tokens(manifest):
-        yield "No case edits all rows: text tokens stay as they were, so that it would not give the full model's output."
+        yield "No case edits all rows: text tokens stay as they were, so that is not the full model's output."
 
 
 def _of_no_use(cases: Sequence[CaseFigures]) -> Iterator[str]:
