@@ -103,21 +103,9 @@ def export_onnx(
     """
     options = options or ExportOptions()
     say = tell or (lambda _: None)
-    say("load")
-    loaded = load_model(model)
-    if options.precision is not None:
-        convert(loaded.model, options.precision, say)
-    elif options.verify:
-        refuse_bfloat16(loaded.model.graph)
-    say("clean up")
-    clean_up(loaded.model, options.fix or {})
-    hoist_scales(loaded.model)
-    divide_rms(loaded.model)
+    loaded = _cleaned(model, options, say)
     editable, axes = find_editable(loaded.model.graph, options.editable, options.axes)
-    canonical = loaded.model.clone()
-    norms = canonicalise(canonical)
-    spell_plainly(canonical)
-    fuse_takes(canonical)
+    canonical, norms = _canonical(loaded.model)
     say("analyse")
     recompute_text = _recomputes(options.text)
     keeping = options.keeps_positions
@@ -143,6 +131,30 @@ def export_onnx(
             )
         writer.finish(manifest)
     return Bundle.open(output)
+
+
+def _cleaned(model: str | os.PathLike[str], options: ExportOptions, say: Callable[[str], None]) -> LoadedModel:
+    """The model as base and edit graph have it."""
+    say("load")
+    loaded = load_model(model)
+    if options.precision is not None:
+        convert(loaded.model, options.precision, say)
+    elif options.verify:
+        refuse_bfloat16(loaded.model.graph)
+    say("clean up")
+    clean_up(loaded.model, options.fix or {})
+    hoist_scales(loaded.model)
+    divide_rms(loaded.model)
+    return loaded
+
+
+def _canonical(model: ir.Model) -> tuple[ir.Model, bool]:
+    """The model as the analysis reads it, and whether it has group norms."""
+    canonical = model.clone()
+    norms = canonicalise(canonical)
+    spell_plainly(canonical)
+    fuse_takes(canonical)
+    return canonical, bool(norms)
 
 
 def _recomputes(policy: str) -> bool:
