@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -111,7 +111,8 @@ def _train_text_encoder(folder: Path, schedule: Schedule, watch: Watch, tokenize
             return text_loss(pupil, tokenizer, _scenes(generator, schedule.captions))
 
     _take(Training(folder / "text", pupil, schedule.text), loss, watch, "text encoder")
-    return pupil["text_encoder"]
+    encoder: Any = pupil["text_encoder"]
+    return cast("CLIPTextModel", encoder)
 
 
 def _train_autoencoder(folder: Path, schedule: Schedule, watch: Watch) -> AutoencoderKL:

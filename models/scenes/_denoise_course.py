@@ -88,4 +88,5 @@ def make_lesson(examples: Examples, scheduler: DDIMScheduler, generator: torch.G
 def denoise_loss(denoiser: UNet2DConditionModel, lesson: Lesson) -> torch.Tensor:
     """Mean squared error of the predicted velocity, places with objects counting more."""
     predicted = denoiser(lesson.noisy, lesson.steps, lesson.text, return_dict=False)[0]
-    return ((predicted.float() - lesson.velocity).square() * lesson.emphasis).mean()
+    loss: torch.Tensor = ((predicted.float() - lesson.velocity).square() * lesson.emphasis).mean()
+    return loss

@@ -63,4 +63,5 @@ def encode_captions(captions: list[str], tokenizer: CLIPTokenizer, text_encoder:
 
     tokens = tokenizer(captions, padding="max_length", return_tensors="pt").input_ids
     with torch.no_grad():
-        return text_encoder(tokens).last_hidden_state
+        embeddings: torch.Tensor = text_encoder(tokens).last_hidden_state
+    return embeddings

@@ -31,7 +31,8 @@ def image_loss(autoencoder: AutoencoderKL, pixels: torch.Tensor, generator: torc
     latents = autoencoder.encode(pixels).latent_dist
     restored = autoencoder.decode(latents.sample(generator)).sample
     divergence = latents.kl().mean() / latents.mean[0].numel()
-    return (restored.float() - pixels).square().mean() + _DIVERGENCE * divergence
+    loss: torch.Tensor = (restored.float() - pixels).square().mean() + _DIVERGENCE * divergence
+    return loss
 
 
 def decoder_loss(autoencoder: AutoencoderKL, pixels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -40,4 +41,5 @@ def decoder_loss(autoencoder: AutoencoderKL, pixels: torch.Tensor, generator: to
 
     with torch.no_grad():
         latents = autoencoder.encode(pixels).latent_dist.sample(generator)
-    return (autoencoder.decode(latents).sample.float() - pixels).square().mean()
+    loss: torch.Tensor = (autoencoder.decode(latents).sample.float() - pixels).square().mean()
+    return loss

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from retouch.models.scenes._networks import TEXT_WIDTH
 from retouch.models.scenes._scene import Scene
@@ -19,7 +19,7 @@ _QUESTIONS = {"shape": Shape, "colour": Colour, "size": Size}
 _NOBODY = -100  # cross entropy leaves these out
 
 
-def make_pupil(text_encoder: torch.nn.Module) -> torch.nn.Module:
+def make_pupil(text_encoder: torch.nn.Module) -> torch.nn.ModuleDict:
     """The text encoder with a reader: a question per place that attends to the text, as the denoiser will."""
     from torch import nn
 
@@ -42,7 +42,8 @@ def text_loss(pupil: torch.nn.ModuleDict, tokenizer: CLIPTokenizer, scenes: list
 
     tokens = tokenizer([s.caption for s in scenes], padding="max_length", return_tensors="pt").input_ids
     text = pupil["text_encoder"](tokens).last_hidden_state
-    questions = pupil["questions"].weight.expand(len(scenes), -1, -1)
+    asked: Any = pupil["questions"]
+    questions = asked.weight.expand(len(scenes), -1, -1)
     answers, _ = pupil["attention"](questions, text, text, need_weights=False)
     background = torch.tensor([list(Background).index(s.background) for s in scenes])
     loss = cross_entropy(pupil["background"](answers[:, -1]), background)
