@@ -131,7 +131,8 @@ def test_an_array_that_the_caller_changes_in_place(bundle: Bundle, model: Path) 
             np.testing.assert_allclose(result.outputs["y"], expected(model, base, {"text": text}), atol=2e-5)
         base["text"][:] = 7.0
         again = session.edit(run, region=REGION)
-        np.testing.assert_array_equal(again.outputs["y"], run.outputs["y"])
+        # Inside the region the edit's own kernels round on their own.
+        np.testing.assert_allclose(again.outputs["y"], run.outputs["y"], atol=2e-5)
 
 
 def test_the_report_says_which(bundle: Bundle) -> None:
