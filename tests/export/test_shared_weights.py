@@ -109,7 +109,7 @@ def test_its_graphs_can_be_read(pair: tuple[Path, Path]) -> None:
     generator = np.random.default_rng(0)
     for name, shape in SHAPES.items():
         weights = generator.standard_normal(shape, dtype=np.float32)
-        assert name not in read or np.array_equal(read[name].numpy(), weights)  # type: ignore[union-attr]
+        assert name not in read or np.array_equal(read[name].numpy(), weights)
 
 
 def test_bundles_that_cannot_be_shared(model: Path, pair: tuple[Path, Path], tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ VIEW = GridSpec("v", (4, 6), "x", view=ViewSpec("g", STRAIGHT, WINDOWS))
 
 def view(**changes: object) -> GridSpec:
     assert VIEW.view is not None
-    return dataclasses.replace(VIEW, view=dataclasses.replace(VIEW.view, **changes))  # type: ignore[arg-type]
+    return dataclasses.replace(VIEW, view=dataclasses.replace(VIEW.view, **changes))
 
 
 SOUND = [
