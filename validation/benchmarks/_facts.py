@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from retouch import __version__
+from retouch.engines.ort import HugePages
 
 
 def facts_of(threads: str, repeats: int, command: str) -> dict[str, object]:
@@ -23,6 +24,7 @@ def facts_of(threads: str, repeats: int, command: str) -> dict[str, object]:
         "retouch": __version__,
         "ONNX Runtime": version("onnxruntime"),
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "memory": HugePages.here().value,
         "threads": threads,
         "rounds": repeats,
         "command": command,

@@ -18,6 +18,10 @@ model. "CPU, 1 thread" is CPU time of the process, which is steady on shared mac
 clock. Areas are of the editable positions, region policy `exact`: the block's own rows, without dilation, and what they
 read beyond the block comes from the states. Patches name their dilation. GroupNorm moments are `cached`. `dense` marks
 edits above the bundle's break-even, which take the dense fallback: one full run, merged with the base result.
+
+Edits follow a full run here, which has pushed the edit's weights out of the processor's caches; edits that follow edits
+are faster. Memory in huge pages makes such reads cheaper (and full runs a little): `GLIBC_TUNABLES` in the command is
+what asks for them on Linux, where they are not given to everyone.
 """
 _FOOTPRINT = """
 Memory and start-up, medians of fresh processes on one thread. "Edit" has loaded base, preparation and edit graphs, has

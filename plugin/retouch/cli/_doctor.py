@@ -20,6 +20,7 @@ from retouch.cli._feeds import INPUT_HELP, RANGE_HELP
 from retouch.cli._images import Range
 from retouch.cli._results import JSON_HELP, result_console, write_json
 from retouch.cli._trace import print_trace, trace_non_finite
+from retouch.engines.ort import HugePages
 from retouch.ort_ep import Availability, register
 
 
@@ -75,7 +76,8 @@ def doctor(
     providers = _providers()
     remarks = _remarks(found, providers)
     kernels = register()
-    write_json(json_file, {**_summary(found, providers, remarks), "kernels": _kernels(kernels)})
+    pages = HugePages.here()
+    write_json(json_file, {**_summary(found, providers, remarks), "kernels": _kernels(kernels), "memory": pages.value})
     console.print(
         f"retouch {__version__}, Python {platform.python_version()} on {platform.system()} {platform.machine()}, "
         f"{os.cpu_count()} cores",
@@ -84,6 +86,7 @@ def doctor(
     console.print(_table(found))
     console.print(f"engines, by execution provider of ONNX Runtime: {_engines(providers)}", highlight=False)
     console.print(f"kernels of Retouch: {_kernels(kernels)}", highlight=False)
+    console.print(f"memory: {pages.value}", highlight=False)
     for remark in remarks:
         console.print(escape(remark), style="yellow", highlight=False)
     if any(package.needed and found[package.name] is None for package in _PACKAGES):
@@ -118,6 +121,8 @@ def _remarks(found: dict[str, str | None], providers: list[str]) -> list[str]:
             "onnxruntime and onnxruntime-gpu are both installed and overwrite each other's files: "
             "uninstall both, then install one."
         )
+    if (advice := HugePages.here().advice) is not None:
+        remarks.append(advice)
     if found["onnxruntime"] is not None and "CPUExecutionProvider" not in providers:
         remarks.append("The installed onnxruntime does not load. Install it again.")
     elif found["onnxruntime"] is not None and "CUDAExecutionProvider" not in providers:

@@ -11,7 +11,7 @@ from retouch.region._active import ActiveRows
 
 
 def attention_mask(edits: Sequence[ActiveRows], queries: str, keys: str) -> NDArray[np.float32]:
-    """What a stacked graph multiplies the weights of attention by [M, N + K]: one, or zero for what is hidden.
+    """Which columns every row of a stacked graph sees in attention [M, N + K]: one, or zero for what is hidden.
 
     The columns are the N cached rows of the key grid, then the K active ones of all edits. A row sees the active rows
     of its own edit, and the cached rows that its edit does not recompute.

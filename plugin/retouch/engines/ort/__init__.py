@@ -9,8 +9,11 @@ __all__ = [
     # What else runs a bundle's graphs on it
     "load_onnxruntime",
     "prune_file",
+    # The memory it runs in
+    "HugePages",
 ]
 
 from retouch.engines.ort._engine import OrtEngine, Provider
+from retouch.engines.ort._huge_pages import HugePages
 from retouch.engines.ort._prune import prune_file
 from retouch.engines.ort._runtime import load_onnxruntime
