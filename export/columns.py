@@ -42,10 +42,6 @@ class Columns:
         """The operands of an elementwise operator, whose result has that layout."""
         return inputs
 
-    def weighted(self, node: ir.Node, result: ir.Value, layout: Layout) -> ir.Value:
-        """The result of a softmax, which has that layout."""
-        return result
-
-    def rescaled(self, operand: ir.Value, layout: Layout, product: ir.Value) -> ir.Value:
-        """A product with an operand that has that layout; the operand's last axes gave way to others."""
-        return product
+    def scored(self, node: ir.Node, scores: ir.Value, layout: Layout) -> ir.Value:
+        """The operand of a softmax, which has that layout."""
+        return scores

@@ -15,7 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from retouch.export.analysis import Facts
-from retouch.export.emit import EditGraph, Emitted
+from retouch.export.emit import EditGraph
 from retouch.export.lattice import Grid
 from retouch.export.layout import GRID, Layout, default_layout
 from retouch.export.model_shapes import attribute, dtype_of, normal_axis, shape_of
@@ -30,7 +30,8 @@ _COLUMN_OPERATORS = frozenset(
 """Operators that may come between the two products of an attention."""
 
 
-_LEAST_TOTAL = 1e-20
+_LOWEST = -80.0
+"""The least exponent a score may be from its row's largest: its exponential is next to nothing, but a normal number."""
 
 
 class StackError(Exception):
@@ -47,7 +48,8 @@ class StackedGraph(EditGraph):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts, corrected_moments=False)
         self._columns: dict[ir.Value, tuple[int, Grid]] = {}
-        self._totals: dict[ir.Value, Emitted] = {}
+        self._weights: set[ir.Value] = set()
+        self._biases: dict[ir.Value, ir.Value] = {}
 
     def open_editable(self, source: ir.Value) -> None:
         """Adds the editable input: the active rows of every edit's feed, without the others."""
@@ -128,8 +130,8 @@ class StackedGraph(EditGraph):
         self._columns[result] = (axis, grid)
 
     def summed(self, operand: ir.Value, axis: int, grid: Grid) -> None:
-        """Checks that what is summed over all rows of a grid has columns, and those of other edits are zero."""
-        if self._columns.get(operand) != (axis, grid) or operand not in self._totals:
+        """Checks that what is summed over all rows of a grid has columns, and those of other edits count nothing."""
+        if self._columns.get(operand) != (axis, grid) or operand not in self._weights:
             raise StackError(f"{operand.name!r} is summed over the rows of grid {grid.id!r} without a softmax")
 
     def lined_up(self, node: ir.Node, inputs: Sequence[ir.Value | None], layout: Layout) -> Sequence[ir.Value | None]:
@@ -144,10 +146,10 @@ class StackedGraph(EditGraph):
             raise StackError(f"{node.op_type} node {node.name!r} mixes scores of attention with other rows")
         axis, grid = next(iter(found))
         self._columns[output] = (axis, grid)
-        totals = [self._totals[value] for value in node.inputs if value in self._totals]
-        if totals and _replaces_nan(node):
-            self._totals[output] = totals[0]
-        elif totals and node.op_type != "IsNaN":
+        weights = any(value in self._weights for value in node.inputs)
+        if weights and _replaces_nan(node):
+            self._weights.add(output)
+        elif weights and node.op_type != "IsNaN":
             raise StackError(f"{node.op_type} node {node.name!r} stands between a softmax and its product")
         rank = len(shape_of(output))
         return [
@@ -157,43 +159,40 @@ class StackedGraph(EditGraph):
             for value, tensor in zip(node.inputs, inputs, strict=True)
         ]
 
-    def weighted(self, node: ir.Node, result: ir.Value, layout: Layout) -> ir.Value:
-        """A softmax along columns with those set to zero that a row's edit does not have.
-
-        Setting scores to minus infinity instead makes engines compute with denormal numbers, at several times the cost.
-        What the zeros take away from a row's sum is made up for behind the product with the values; a row that keeps
-        next to nothing becomes NaN, for the session to notice.
-        """
+    def scored(self, node: ir.Node, scores: ir.Value, layout: Layout) -> ir.Value:
+        """The operand of a softmax, in that layout, with columns that a row's edit does not have out of its sight."""
         source, output = node.inputs[0], node.outputs[0]
         if source not in self._columns:
-            return result
+            return scores
         axis, grid = self._columns[source]
         if normal_axis(int(attribute(node, "axis", -1)), len(shape_of(source))) != axis:
             raise StackError(f"Softmax node {node.name!r} works across the columns")
-        seen, total = self.weighted_columns(output, grid, result, layout, axis)
         self._columns[output] = (axis, grid)
-        self._totals[output] = Emitted(total, layout)
-        return seen
+        self._weights.add(output)
+        return self.own_scores(output, grid, scores, layout, axis)
 
-    def weighted_columns(
-        self, value: ir.Value, grid: Grid, weights: ir.Value, layout: Layout, axis: int
-    ) -> tuple[ir.Value, ir.Value]:
-        """Weights along an axis of columns, those of other edits zero, and what each row has left of them."""
-        seen = self.op("Mul", [weights, self.fit(self._mask(value, grid), (GRID, axis), layout)])
-        total = self.op("ReduceSum", [seen, self.ints([layout.index(axis)])], {"keepdims": 1})
-        return seen, self.op("ThresholdedRelu", [total], {"alpha": _LEAST_TOTAL})
+    def own_scores(self, value: ir.Value, grid: Grid, scores: ir.Value, layout: Layout, axis: int) -> ir.Value:
+        """Scores along an axis of columns, less their row's largest, those of other edits so low that none counts.
 
-    def rescaled(self, operand: ir.Value, layout: Layout, product: ir.Value) -> ir.Value:
-        """A product with an operand in a layout, divided by what the operand's rows were meant to sum to."""
-        total = self._totals.get(operand)
-        return product if total is None else self.op("Div", [product, self.fit(total.value, total.layout, layout)])
+        Minus infinity would make engines compute with denormal numbers, at several times the cost. A row that sees
+        nothing is NaN, as it is in the model.
+        """
+        bias = self.fit(self._bias(value, grid), (GRID, axis), layout)
+        own = self.op("Add", [scores, bias])
+        largest = self.op("ReduceMax", [own, self.ints([layout.index(axis)])], {"keepdims": 1})
+        lowest = self.constant(np.array(_LOWEST, dtype_of(value).numpy()))
+        return self.op("Max", [self.op("Sub", [own, largest]), lowest])
 
-    def _mask(self, value: ir.Value, grid: Grid) -> ir.Value:
+    def _bias(self, value: ir.Value, grid: Grid) -> ir.Value:
+        """What is added to the scores: zero, or minus infinity where the mask hides a column."""
         rows, dtype = self.facts.rows(value), dtype_of(value)
         assert rows is not None
         sizes = [f"M_{rows.grid.id}", f"K_{grid.id}"]
         mask = self.input(f"mask.{rows.grid.id}.{grid.id}", ir.DataType.FLOAT, sizes, BindingTime.EDIT)
-        return mask if dtype == ir.DataType.FLOAT else self.op("Cast", [mask], {"to": int(dtype)})
+        if mask not in self._biases:
+            bias = self.op("Log", [mask])
+            self._biases[mask] = bias if dtype == ir.DataType.FLOAT else self.op("Cast", [bias], {"to": int(dtype)})
+        return self._biases[mask]
 
     def _row_sizes(self, value: ir.Value) -> list[int | str]:
         rows, shape = self.facts.rows(value), shape_of(value)

@@ -1,7 +1,7 @@
 """The Attention operator in a stacked graph: written out, for a query must see no other edit's keys.
 
 The operator's own mask would have to hold minus infinity there, which makes engines compute with denormal numbers. So
-the weights are set to zero behind the softmax, and the result is divided by what is left of them (``stack.py``).
+the scores are lowered in front of the softmax, and no further than they have to be (``stack.py``).
 """
 
 from __future__ import annotations
@@ -40,10 +40,9 @@ class _Attention:
     def emit(self) -> None:
         graph, query, output = self.graph, self._input(0), self.node.outputs[0]
         scores = graph.op("MatMul", [self._queries(query), self._columns(self._input(1), transposed=True)])
-        weights = graph.op("Softmax", [self._masked(self._capped(self._scaled(scores)))], {"axis": -1})
-        seen, total = graph.weighted_columns(output, self.grid, weights, _LAYOUT, _KEYS)
-        mixed = graph.op("MatMul", [seen, self._columns(self._input(2), transposed=False)])
-        result = graph.op("Div", [mixed, total])
+        scores = self._masked(self._capped(self._scaled(scores)))
+        weights = graph.op("Softmax", [graph.own_scores(output, self.grid, scores, _LAYOUT, _KEYS)], {"axis": -1})
+        result = graph.op("MatMul", [weights, self._columns(self._input(2), transposed=False)])
         if len(shape_of(query)) == _LAYOUT[-1] + 1:
             graph.set_rows(output, result, _LAYOUT)
             return

@@ -168,9 +168,7 @@ class _Emission:
         weight, transposed = self._right_matrix(summed, outer)
         columns = math.prod(self._right_sizes(outer))
         if len(kept) == 1:
-            layout = (*kept, *(self.product.left.labels.index(label) for label in summed))
-            result = self.graph.op("Gemm", [tensor, weight], {"transB": int(transposed)})
-            return self.graph.rescaled(self.product.left.value, layout, result)
+            return self.graph.op("Gemm", [tensor, weight], {"transB": int(transposed)})
         depth = math.prod(self._right_sizes(summed))
         shape = shape_of(self.product.left.value)
         flat = self.graph.op("Reshape", [tensor, self.graph.ints([-1, depth])])
@@ -220,8 +218,7 @@ class _Emission:
         if len(middle) != 1:
             rows = math.prod(sizes[units:]) if GRID not in middle else -1
             tensor = graph.op("Reshape", [tensor, graph.ints([*lead, rows, depth])])
-        layout = (*kept, *(self.product.left.labels.index(label) for label in summed))
-        result = graph.rescaled(self.product.left.value, layout, graph.op("MatMul", [tensor, right]))
+        result = graph.op("MatMul", [tensor, right])
         if len(middle) != 1:
             result = graph.op("Reshape", [result, graph.ints([*sizes, columns])])
         return result

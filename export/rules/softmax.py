@@ -46,8 +46,8 @@ class Softmax:
             inputs = [emitted.value, graph.constant(np.array(position, dtype=np.int64))]
             result = graph.clone(node, inputs)[0]
         else:
-            result = graph.clone(node, [emitted.value], axis=position)[0]
-            result = graph.weighted(node, result, emitted.layout)
+            scores = graph.scored(node, emitted.value, emitted.layout)
+            result = graph.clone(node, [scores], axis=position)[0]
         graph.set_rows(node.outputs[0], result, emitted.layout)
 
 

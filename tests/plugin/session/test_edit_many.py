@@ -124,8 +124,8 @@ def test_corrected_moments_are_those_of_one_edit(bundle: Bundle) -> None:
 
 
 @pytest.mark.parametrize("form", ATTENTIONS)
-def test_keys_that_are_hidden_may_outweigh_all_others_without_a_wrong_result(tmp_path: Path, form: str) -> None:
-    """Where hidden scores leave nothing of a row's weights, the edits run on their own."""
+def test_keys_that_are_hidden_may_outweigh_all_others(tmp_path: Path, form: str) -> None:
+    """A softmax over scores of which the hidden are far larger than the others would leave nothing of these."""
     bundle = export_onnx(_attention(tmp_path / "model.onnx", form), tmp_path / "bundle")
     with EditSession(bundle, threads=1) as session:
         feeds = sample_feeds(bundle.manifest)
@@ -135,11 +135,10 @@ def test_keys_that_are_hidden_may_outweigh_all_others_without_a_wrong_result(tmp
         masks = np.eye(64, dtype=bool)[:2]
         requests = [EditRequest(masks[0], sharp), EditRequest(masks[1], mild)]
         results = session.edit_many(run, requests)
-        assert [result.report.stacked for result in results] == [1, 1]
-        assert "not finite" in results[0].report.reason
+        assert [result.report.stacked for result in results] == [2, 2]
         for request, result in zip(requests, results, strict=True):
-            expected = session.edit(run, request.feeds, region=request.region)
-            np.testing.assert_array_equal(result.outputs["y"], expected.outputs["y"])
+            expected = session.edit(run, request.feeds, region=request.region).outputs["y"]
+            np.testing.assert_allclose(result.outputs["y"], expected, atol=5e-6 * float(np.abs(expected).max()))
 
 
 @pytest.mark.parametrize("form", ATTENTIONS)
