@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench bench-families bench-size demo fidelity norm-study scenes-train validate test test-fast test-optimum lint clean
+.PHONY: bench bench-families bench-size demo fidelity generations-study norm-study scenes-train validate test test-fast test-optimum lint clean
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -27,7 +27,7 @@ $(STAMP): pyproject.toml $(NATIVE) $(HEADERS)/.tried
 	touch $@
 
 # Measurements, the original model's as well, are taken with memory in huge pages; docs/benchmarks.md says what they do.
-bench bench-families bench-size demo norm-study: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
+bench bench-families bench-size demo generations-study norm-study: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
 
 # Takes about a quarter of an hour; bundles are kept in build/bench. Measure on a quiet machine.
 bench: $(STAMP)
@@ -51,6 +51,10 @@ fidelity: $(STAMP)
 # Takes hours on a CPU, and goes on where it was stopped; models/scenes/README.md says what comes out.
 scenes-train: $(STAMP)
 	$(BIN)/python -m retouch.models.scenes.train --work build/scenes --out build/scenes/pipeline
+
+# Edits a hundred scenes; writes the tables and the picture of docs/generations.md. Measure on a quiet machine.
+generations-study: $(STAMP)
+	$(BIN)/python -m retouch.validation.generations --out out/generations --write docs/generations.md
 
 # Takes about ten minutes; writes the tables and the picture of docs/group-norm.md. Measure on a quiet machine.
 norm-study: $(STAMP)

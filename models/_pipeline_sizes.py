@@ -25,7 +25,8 @@ def component_options(pipeline: Path, name: str, adapter: Adapter, options: Torc
     if latents is None:
         sizes = dataclasses.replace(given, batch=given.batch if name in _DENOISERS else 1)
     elif name in _DENOISERS:
-        sizes = dataclasses.replace(given, height=latents[0], width=latents[1])
+        text = _prompt_tokens(pipeline, name) if given.text is None else given.text
+        sizes = dataclasses.replace(given, height=latents[0], width=latents[1], text=text)
     elif name == _AUTOENCODER:
         scale = factor if adapter.part == "encoder" else 1
         sizes = Sizes(height=latents[0] * scale, width=latents[1] * scale)
@@ -45,6 +46,12 @@ def _latents(pipeline: Path, given: Sizes) -> tuple[tuple[int, int] | None, int]
     if size is None and (given.height is None or given.width is None):
         return None, factor
     return given.image(size), factor
+
+
+def _prompt_tokens(pipeline: Path, name: str) -> int | None:
+    """The length of the prompts that a UNet gets: CLIP's."""
+    tokens = _config(pipeline / "text_encoder").get("max_position_embeddings")
+    return tokens if name != "transformer" and isinstance(tokens, int) else None
 
 
 def _text_tokens(pipeline: Path, adapter: Adapter, given: Sizes) -> int | None:

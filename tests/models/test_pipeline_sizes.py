@@ -14,6 +14,7 @@ from retouch.models._pipeline_sizes import component_options
 VAE = {"_class_name": "AutoencoderKL", "block_out_channels": [1, 1, 1, 1], "sample_size": 1024}
 PIPELINES: dict[str, dict[str, dict[str, Any]]] = {
     "sd": {"unet": {"sample_size": 64}, "vae": {**VAE, "sample_size": 512}},
+    "short": {"unet": {"sample_size": 64}, "vae": VAE, "text_encoder": {"max_position_embeddings": 32}},
     "sd3": {"transformer": {"_class_name": "SD3Transformer2DModel", "sample_size": 128}, "vae": VAE},
     "flux": {"transformer": {"_class_name": "FluxTransformer2DModel"}, "vae": VAE},
 }
@@ -30,6 +31,8 @@ PARTS = {
     ("pipeline", "name", "part", "given", "expected"),
     [
         ("sd", "unet", "denoiser", Sizes(batch=2), Sizes(batch=2, height=64, width=64)),
+        ("short", "unet", "denoiser", Sizes(batch=2), Sizes(batch=2, height=64, width=64, text=32)),
+        ("short", "unet", "denoiser", Sizes(text=16), Sizes(height=64, width=64, text=16)),
         ("sd", "vae", "encoder", Sizes(batch=2), Sizes(height=512, width=512)),
         ("sd", "vae", "decoder", Sizes(height=96, width=64), Sizes(height=96, width=64)),
         ("sd", "text_encoder", "clip", Sizes(text=154), Sizes()),

@@ -1,0 +1,32 @@
+"""What edits of whole generations cost, and how good they are, on the scenes pipeline. Implement nothing here."""
+
+from __future__ import annotations
+
+__all__ = [
+    # What is edited
+    "Case",
+    "Kind",
+    "draw_cases",
+    # The same without Retouch
+    "Frozen",
+    "StockPipeline",
+    # Measured
+    "Cost",
+    "Outcome",
+    "RECORDINGS",
+    "Trade",
+    "measure_cost",
+    "measure_quality",
+    "measure_trades",
+    # Shown
+    "draw_sheet",
+    "tables",
+]
+
+from retouch.validation.generations._cases import Case, Kind, draw_cases
+from retouch.validation.generations._cost import Cost, measure_cost
+from retouch.validation.generations._picture import draw_sheet
+from retouch.validation.generations._quality import Outcome, measure_quality
+from retouch.validation.generations._stock import Frozen, StockPipeline
+from retouch.validation.generations._table import tables
+from retouch.validation.generations._trade import RECORDINGS, Trade, measure_trades
