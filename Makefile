@@ -22,7 +22,7 @@ $(STAMP): pyproject.toml $(NATIVE) $(HEADERS)/.tried
 	$(BIN)/python -m pip install --quiet torch==2.13.0
 	$(BIN)/python -m pip install --quiet "scikit-build-core>=1.0" cmake ninja
 	ORT_ROOT="$${ORT_ROOT:-$(CURDIR)/$(HEADERS)/root}" PATH="$(CURDIR)/$(BIN):$$PATH" \
-		$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[cpu,demo,models,validate,dev]"
+		$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[cpu,demo,models,trt,validate,dev]"
 	$(BIN)/python -m pip install --quiet --no-deps adaptive-terrain-diffusion==0.4.2
 	touch $@
 

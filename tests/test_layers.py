@@ -14,6 +14,7 @@ FOLDERS = {
     "retouch.export": "export",
     "retouch.models": "models",
     "retouch.ort_ep": "ort_ep",
+    "retouch.trt_plugins": "trt_plugins",
     "retouch.validation": "validation",
 }
 # Lowest first. A package may import from itself and from every layer below its own.
@@ -24,7 +25,7 @@ LAYERS = [
     {"region"},
     {"ort_ep"},
     {"export", "engines"},
-    {"models"},
+    {"models", "trt_plugins"},
     {"states"},
     {"session"},
     {"calibrate", "drop_in", "sampling"},
@@ -34,7 +35,17 @@ LAYERS = [
 ]
 LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 # Needed at import by nothing that runs an edit: extras, imported in the function that wants them.
-HEAVY = {"diffusers", "matplotlib", "onnxruntime", "PIL", "polygraphy", "tensorrt_rtx", "torch", "transformers"}
+HEAVY = {
+    "diffusers",
+    "matplotlib",
+    "onnxruntime",
+    "PIL",
+    "polygraphy",
+    "tensorrt",
+    "tensorrt_rtx",
+    "torch",
+    "transformers",
+}
 
 
 def _files() -> Iterator[tuple[str, Path]]:

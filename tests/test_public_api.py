@@ -15,6 +15,7 @@ FOLDERS = {
     "retouch.export": "export",
     "retouch.models": "models",
     "retouch.ort_ep": "ort_ep",
+    "retouch.trt_plugins": "trt_plugins",
 }
 ENTRY_POINTS = {"__main__"}
 

@@ -25,6 +25,8 @@ __all__ = [
     "InferenceSession",
     "attach",
     # What can go wrong
+    "BuildError",
+    "BuildRequestError",
     "BundleError",
     "CoverageError",
     "EngineError",
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from retouch.bundle import Bundle
     from retouch.drop_in import InferenceSession, attach
     from retouch.errors import (
+        BuildError,
+        BuildRequestError,
         BundleError,
         CoverageError,
         EngineError,

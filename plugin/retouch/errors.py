@@ -6,6 +6,8 @@ Every message says what was expected, what was got and what to do about it.
 from __future__ import annotations
 
 __all__ = [
+    "BuildError",
+    "BuildRequestError",
     "BundleError",
     "CoverageError",
     "EngineError",
@@ -46,6 +48,14 @@ class VerificationError(ExportError):
 
 class BundleError(RetouchError):
     """A bundle is missing a file, was changed or truncated, or has an unknown schema."""
+
+
+class BuildError(RetouchError):
+    """An inference library refuses to build an engine of a graph."""
+
+
+class BuildRequestError(RetouchError, ValueError):
+    """Engines were asked for in a way that cannot be carried out."""
 
 
 class RegionError(RetouchError, ValueError):

@@ -14,6 +14,10 @@ __all__ = [
     "read_shared",
     "relocate",
     "write_shared",
+    # Engines built from its graphs
+    "EngineSpec",
+    "ProfileSpec",
+    "store_engine",
     # The manifest
     "SCHEMA_VERSION",
     "Manifest",
@@ -41,6 +45,9 @@ __all__ = [
 ]
 
 from retouch.bundle._bundle import MANIFEST_FILE, Bundle, Check
+from retouch.bundle._engine_store import store_engine
+from retouch.bundle._engines import EngineSpec, ProfileSpec
+from retouch.bundle._file_spec import FileSpec
 from retouch.bundle._grids import BlocksSpec, GridSpec, JointSpec, PickedSpec, ViewSpec
 from retouch.bundle._manifest import (
     SCHEMA_VERSION,
@@ -48,7 +55,6 @@ from retouch.bundle._manifest import (
     CacheableSpec,
     EditableSpec,
     EditGraphSpec,
-    FileSpec,
     Manifest,
     ModelSpec,
     MomentsSpec,

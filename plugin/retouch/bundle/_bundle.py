@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from retouch.bundle._manifest import FileSpec, Manifest
+from retouch.bundle._engines import EngineSpec
+from retouch.bundle._file_spec import FileSpec, check_file
+from retouch.bundle._manifest import Manifest
 from retouch.bundle._references import check_references
 from retouch.bundle._serde import manifest_from_json
 from retouch.bundle._shared import read_shared, shared_path
 from retouch.errors import BundleError
-from retouch.files import sha256_of
 
 MANIFEST_FILE = "manifest.json"
 
@@ -47,12 +48,12 @@ class Bundle:
         manifest = _read_manifest(path)
         if check != "none":
             for name, spec in manifest.files.items():
-                _check_file(path / name, spec, hashed=check == "hash")
+                check_file(path / name, spec, hashed=check == "hash")
         shared = read_shared(path)
         if shared is not None:
             where = shared_path(path, shared)
             if check != "none":
-                _check_file(where, FileSpec(shared.bytes, shared.sha256), hashed=check == "hash")
+                check_file(where, FileSpec(shared.bytes, shared.sha256), hashed=check == "hash")
         return cls(path, manifest)
 
     def file(self, name: str) -> Path:
@@ -65,9 +66,25 @@ class Bundle:
             raise BundleError(f"{self.path} has no file {name!r}. It has {', '.join(self.manifest.files)}.")
         return self.path / name
 
+    def engine(self, name: str) -> tuple[Path, EngineSpec]:
+        """The path of an engine that was built from the bundle, and what the manifest says of it.
+
+        Raises:
+            BundleError: the manifest does not list it, or the file is missing, truncated or changed.
+        """
+        spec = self.manifest.engines.get(name)
+        if spec is None:
+            known = ", ".join(self.manifest.engines) or "none"
+            raise BundleError(f"{self.path} has no engine {name!r}. It has {known}. Build one with `retouch build`.")
+        check_file(self.path / name, spec.file, hashed=True, remedy="build it again with `retouch build`")
+        return self.path / name, spec
+
     @property
     def fingerprint(self) -> str:
-        """A digest of the contents of all files: equal for equal models and exports, wherever they lie."""
+        """A digest of the contents of all files: equal for equal models and exports, wherever they lie.
+
+        Engines do not count: they compute what the graphs say.
+        """
         digest = hashlib.sha256()
         for name in sorted(self.manifest.files):
             digest.update(f"{name}:{self.manifest.files[name].sha256};".encode())
@@ -80,15 +97,10 @@ def check_names(manifest: Manifest, where: Path) -> None:
     Raises:
         BundleError: names what is wrong.
     """
-    for name in manifest.files:
+    for name in (*manifest.files, *manifest.engines):
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise BundleError(f"{where} lists {name!r}, which is outside of the bundle. Export the model again.")
     check_references(manifest, where)
-
-
-def describe_file(path: Path) -> FileSpec:
-    """Size and SHA-256 of a file."""
-    return FileSpec(path.stat().st_size, sha256_of(path))
 
 
 def _read_manifest(directory: Path) -> Manifest:
@@ -106,16 +118,3 @@ def _read_manifest(directory: Path) -> Manifest:
     manifest = manifest_from_json(text, str(path))
     check_names(manifest, path)
     return manifest
-
-
-def _check_file(path: Path, spec: FileSpec, *, hashed: bool) -> None:
-    if not path.is_file():
-        raise BundleError(f"The bundle lacks {path.name} ({path}). Copy the whole directory, or export again.")
-    size = path.stat().st_size
-    if size != spec.bytes:
-        raise BundleError(
-            f"{path} has {size} bytes, but the manifest says {spec.bytes}: it was truncated or changed. "
-            "Copy it again, or export again."
-        )
-    if hashed and sha256_of(path) != spec.sha256:
-        raise BundleError(f"{path} was changed: its SHA-256 is not the manifest's. Copy it again, or export again.")

@@ -6,9 +6,11 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from retouch.bundle._engines import EngineSpec
+from retouch.bundle._file_spec import FileSpec
 from retouch.bundle._grids import GridSpec
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 _WHOLE = ("densified", "recomputed", "statistic")
 """Plans of nodes that every edit computes whole."""
@@ -165,14 +167,6 @@ class ModelSpec:
 
 
 @dataclass(frozen=True)
-class FileSpec:
-    """Size and SHA-256 of one file of the bundle."""
-
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True)
 class BreakEven:
     """Measured on one engine: the FLOP share from which the edit graph is not faster than the full model.
 
@@ -225,7 +219,9 @@ class Manifest:
 
     ``edits`` maps a GroupNorm mode (``cached`` or ``corrected``) to its edit graph; ``verification`` maps a check's
     name to its largest error relative to the output's scale; ``break_even`` maps an engine's name to what was measured;
-    ``moments`` is ``None`` where there is no choice of modes, or none was calibrated.
+    ``moments`` is ``None`` where there is no choice of modes, or none was calibrated; ``engines`` maps the paths of
+    prebuilt engines in the bundle to what they are; ``recipe`` is a digest of the build file's part that the bundle was
+    exported by, or empty.
     """
 
     producer: str
@@ -243,6 +239,8 @@ class Manifest:
     verification: Mapping[str, float] = field(default_factory=dict)
     break_even: Mapping[str, BreakEven] = field(default_factory=dict)
     moments: MomentsSpec | None = None
+    engines: Mapping[str, EngineSpec] = field(default_factory=dict)
+    recipe: str = ""
     base_file: str = "base.onnx"
     weights_file: str = "weights.bin"
     schema_version: int = SCHEMA_VERSION

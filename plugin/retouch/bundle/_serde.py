@@ -10,6 +10,8 @@ from retouch.bundle._manifest import SCHEMA_VERSION, Manifest
 from retouch.errors import BundleError
 from retouch.files import parse_json, read_dataclass
 
+_WITHOUT_ENGINES = 3
+
 
 def manifest_to_json(manifest: Manifest) -> str:
     """The manifest as JSON text, one member of a list of objects a line.
@@ -39,6 +41,8 @@ def manifest_from_json(text: str, where: str) -> Manifest:
         data = parse_json(text)
     except ValueError as error:
         raise BundleError(f"{where} is not valid JSON ({error}). Export the model again.") from error
+    if isinstance(data, dict):
+        data = _upgraded(data)
     version = data.get("schema_version") if isinstance(data, dict) else None
     if version != SCHEMA_VERSION:
         raise BundleError(
@@ -46,6 +50,13 @@ def manifest_from_json(text: str, where: str) -> Manifest:
             "Export the model again, or install the version of Retouch that wrote the bundle."
         )
     return read_dataclass(data, Manifest, where, _fault)
+
+
+def _upgraded(data: dict[str, Any]) -> dict[str, Any]:
+    """Version 3 knew no engines and no build files; the rest is as it was."""
+    if type(data.get("schema_version")) is int and data["schema_version"] == _WITHOUT_ENGINES:
+        return {**data, "engines": {}, "recipe": "", "schema_version": SCHEMA_VERSION}
+    return data
 
 
 def _block(value: Any) -> str:

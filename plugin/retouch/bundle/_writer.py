@@ -9,7 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from retouch.bundle._bundle import MANIFEST_FILE, check_names, describe_file
+from retouch.bundle._bundle import MANIFEST_FILE, check_names
+from retouch.bundle._engine_files import foreign_engines
+from retouch.bundle._engines import ENGINES_FOLDER
+from retouch.bundle._file_spec import describe_file
 from retouch.bundle._manifest import Manifest
 from retouch.bundle._serde import manifest_to_json
 from retouch.errors import BundleError
@@ -20,10 +23,10 @@ _FILES = re.compile(r"(manifest|shared)\.json|(weights|own)\.bin|base\.onnx|(edi
 
 def _is_bundle(names: AbstractSet[str]) -> bool:
     # Other programs have a manifest.json as well, and beside it perhaps the very model that is exported.
-    return {MANIFEST_FILE, "base.onnx"} <= names and all(map(_FILES.fullmatch, names))
+    return {MANIFEST_FILE, "base.onnx"} <= names and all(map(_FILES.fullmatch, names - {ENGINES_FOLDER}))
 
 
-_BUNDLE = Kind("a bundle", _is_bundle, BundleError)
+_BUNDLE = Kind("a bundle", _is_bundle, BundleError, foreign_engines)
 
 
 class BundleWriter:

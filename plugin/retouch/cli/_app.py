@@ -8,17 +8,18 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from retouch.cli._bench import bench
+from retouch.cli._build import build_command
 from retouch.cli._doctor import doctor
 from retouch.cli._edit import edit
 from retouch.cli._export import export
 from retouch.cli._inspect import inspect
 from retouch.cli._run import run
 from retouch.cli._validate import validate
-from retouch.errors import EngineMissingError, RetouchError, VerificationError
+from retouch.errors import BuildError, EngineMissingError, RetouchError, VerificationError
 
 _USAGE = 2
 _FAILURE = 1
-_NOT_THE_CALLER = (EngineMissingError, VerificationError)
+_NOT_THE_CALLER = (BuildError, EngineMissingError, VerificationError)
 """What is right to ask for, but does not work out here: everything else that is raised on purpose is bad input."""
 
 
@@ -51,3 +52,4 @@ app = typer.Typer(
 )
 for _command in (export, run, edit, bench, validate, inspect, doctor):
     app.command()(_command)
+app.command("build")(build_command)

@@ -6,6 +6,7 @@ __all__ = [
     # Written in one step
     "Kind",
     "StagedDirectory",
+    "replace_bytes",
     "replace_text",
     # Read strictly
     "parse_json",
@@ -14,5 +15,5 @@ __all__ = [
 ]
 
 from retouch.files._directory import Kind, StagedDirectory
-from retouch.files._file import replace_text, sha256_of
+from retouch.files._file import replace_bytes, replace_text, sha256_of
 from retouch.files._json import parse_json, read_dataclass

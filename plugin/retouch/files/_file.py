@@ -15,10 +15,19 @@ def replace_text(path: Path, text: str) -> None:
     Raises:
         OSError: it cannot be written.
     """
+    replace_bytes(path, memoryview(text.encode("utf-8")))
+
+
+def replace_bytes(path: Path, contents: memoryview) -> None:
+    """Writes a file in one step: after any failure the old one is still there.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with staged.open("x", encoding="utf-8") as file:
-            file.write(text)
+        with staged.open("xb") as file:
+            file.write(contents)
             file.flush()
             os.fsync(file.fileno())  # or a power cut may leave an empty file under the right name
         staged.replace(path)

@@ -1,0 +1,61 @@
+"""Puts engines into bundles so that a failure leaves the bundle as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+from pathlib import Path
+
+from retouch.bundle._bundle import Bundle
+from retouch.bundle._engine_files import engine_files, engine_name, half_written
+from retouch.bundle._engines import EngineSpec
+from retouch.bundle._file_spec import FileSpec
+from retouch.bundle._writer import update_manifest
+from retouch.errors import BundleError
+from retouch.files import replace_bytes
+
+
+def store_engine(bundle: Path, contents: memoryview, spec: EngineSpec) -> str:
+    """Writes an engine into a bundle and lists it in the manifest; returns its path in the bundle.
+
+    It takes the place of the engine of the same graph, target and precision. The file is complete before the manifest
+    names it, and the old one goes only after that: whatever happens in between, the manifest names what is there.
+
+    Args:
+        bundle: the bundle's directory.
+        contents: the engine.
+        spec: what it is; size and hash are filled in.
+
+    Raises:
+        BundleError: the bundle cannot be written to.
+    """
+    digest = hashlib.sha256(contents).hexdigest()
+    name = engine_name(spec.target, spec.graph, spec.precision, digest)
+    spec = dataclasses.replace(spec, file=FileSpec(contents.nbytes, digest))
+    try:
+        (bundle / name).parent.mkdir(parents=True, exist_ok=True)
+        replace_bytes(bundle / name, contents)
+    except OSError as error:
+        raise BundleError(
+            f"The engine {bundle / name} cannot be written: {error}. Make room, or the bundle writable."
+        ) from error
+    # Read again: something else may have been measured or built meanwhile.
+    current = Bundle.open(bundle, check="none").manifest
+    others = {key: other for key, other in current.engines.items() if not _same_place(other, spec)}
+    update_manifest(bundle, current.replace(engines={**others, name: spec}))
+    _sweep(bundle, {*others, name})
+    return name
+
+
+def _same_place(one: EngineSpec, other: EngineSpec) -> bool:
+    return (one.graph, one.target, one.precision) == (other.graph, other.target, other.precision)
+
+
+def _sweep(bundle: Path, listed: set[str]) -> None:
+    """Removes engines that the manifest does not name, and half-written ones."""
+    kept = {bundle / name for name in listed}
+    for path in (*engine_files(bundle), *half_written(bundle)):
+        if path not in kept:
+            with contextlib.suppress(OSError):  # it costs room, nothing else
+                path.unlink()

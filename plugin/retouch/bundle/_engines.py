@@ -1,0 +1,61 @@
+"""Engines that were built from a bundle's graphs ahead of time, as its manifest describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from retouch.bundle._file_spec import FileSpec
+
+ENGINES_FOLDER = "engines"
+"""The folder of a bundle that holds them."""
+
+
+@dataclass(frozen=True)
+class ProfileSpec:
+    """The sizes that an engine is made for: a bucket of active row counts.
+
+    Attributes:
+        rows: the number of active rows of the editable grid that it is made for; a region of so many rows fits it
+            unless it is scattered over so many places that it makes more rows active on other grids, or reads more
+            inactive ones, than ``dims`` allows.
+        dims: per open dim of the graph's inputs, by its name, the least, the usual and the largest size.
+    """
+
+    rows: int
+    dims: Mapping[str, tuple[int, int, int]]
+
+    def admits(self, sizes: Mapping[str, int]) -> bool:
+        """Whether every open dim has a size that the profile allows."""
+        return all(name in sizes and least <= sizes[name] <= largest for name, (least, _, largest) in self.dims.items())
+
+
+@dataclass(frozen=True)
+class EngineSpec:
+    """A graph of the bundle as an inference library runs it. It is a file of the bundle's folder of engines.
+
+    Attributes:
+        graph: the graph's file.
+        target: what runs it: ``tensorrt-rtx`` or ``tensorrt``.
+        version: version of the library that built it; another one does not read it.
+        precision: ``float32``, ``tf32``, ``float16`` or ``bfloat16``.
+        devices: compute capabilities that it runs on, like ``8.9``, or the name of the one card that it was tuned on.
+        outputs: names of its outputs.
+        profiles: what sizes it is made for, smallest first; empty if no dim is open.
+        source: digest of everything that it was made from and by.
+        file: size and hash.
+    """
+
+    graph: str
+    target: str
+    version: str
+    precision: str
+    devices: tuple[str, ...]
+    outputs: tuple[str, ...]
+    profiles: tuple[ProfileSpec, ...]
+    source: str
+    file: FileSpec
+
+    def profile_of(self, sizes: Mapping[str, int]) -> int | None:
+        """The number of the first profile that allows those sizes, ``None`` if none does."""
+        return next((number for number, profile in enumerate(self.profiles) if profile.admits(sizes)), None)

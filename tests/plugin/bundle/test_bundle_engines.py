@@ -1,0 +1,171 @@
+"""Engines in bundles: listed, checked, replaced in one step, and never in the way of the bundle itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from retouch.bundle import (
+    Bundle,
+    BundleWriter,
+    EditableSpec,
+    EditGraphSpec,
+    EngineSpec,
+    FileSpec,
+    GridSpec,
+    Manifest,
+    ModelSpec,
+    OutputSpec,
+    ProfileSpec,
+    TensorSpec,
+    store_engine,
+)
+from retouch.errors import BundleError
+
+MANIFEST = Manifest(
+    producer="test",
+    model=ModelSpec("m", "0" * 64, 18, 4),
+    editable=EditableSpec("x", (2, 3), "g2x2"),
+    inputs=(TensorSpec("x", "float32", (1, 1, 2, 2)),),
+    outputs=(OutputSpec(TensorSpec("y", "float32", (1, 1, 2, 2)), "g2x2", (2, 3)),),
+    grids=(GridSpec("g2x2", (2, 2), "x"),),
+    neighbourhoods=(),
+    cacheables=(),
+    edits={"cached": EditGraphSpec("edit.onnx", None, (), (), (), (), ("g2x2",), (), ())},
+    plan=(),
+)
+PROFILES = (
+    ProfileSpec(2, {"M": (1, 2, 2), "H": (0, 1, 3)}),
+    ProfileSpec(4, {"M": (1, 4, 4), "H": (0, 0, 4)}),
+)
+
+
+def engine(graph: str = "edit.onnx", source: str = "s") -> EngineSpec:
+    return EngineSpec(graph, "tensorrt-rtx", "1.7", "float32", (), ("y",), PROFILES, source, FileSpec(0, ""))
+
+
+def write(path: Path) -> Bundle:
+    with BundleWriter(path) as writer:
+        for name in ("base.onnx", "edit.onnx", "weights.bin"):
+            (writer.path / name).write_bytes(name.encode())
+        writer.finish(MANIFEST)
+    return Bundle.open(path)
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Bundle:
+    return write(tmp_path / "b")
+
+
+def files(bundle: Bundle) -> set[str]:
+    return {path.name for path in (bundle.path / "engines").rglob("*") if path.is_file()}
+
+
+def test_an_engine_is_listed_and_the_bundle_is_the_same(bundle: Bundle) -> None:
+    name = store_engine(bundle.path, memoryview(b"engine"), engine())
+    again = Bundle.open(bundle.path)
+    path, spec = again.engine(name)
+    assert path.read_bytes() == b"engine"
+    assert spec.profiles == PROFILES and spec.file.bytes == 6
+    assert again.fingerprint == bundle.fingerprint
+    assert again.manifest.files == bundle.manifest.files
+
+
+def test_a_new_engine_takes_the_place_of_the_one_of_the_same_graph_only(bundle: Bundle) -> None:
+    base = store_engine(bundle.path, memoryview(b"base"), engine("base.onnx"))
+    old = store_engine(bundle.path, memoryview(b"old"), engine())
+    new = store_engine(bundle.path, memoryview(b"new"), engine())
+    assert set(Bundle.open(bundle.path).manifest.engines) == {base, new}
+    assert files(bundle) == {Path(base).name, Path(new).name}
+    assert old != new
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: path.unlink(), "lacks edit-float32"),
+        (lambda path: path.write_bytes(b"engin"), "5 bytes, but the manifest says 6"),
+        (lambda path: path.write_bytes(b"enginE"), "was changed"),
+    ],
+)
+def test_a_damaged_engine_is_named_and_the_bundle_opens_without_it(bundle: Bundle, damage, message: str) -> None:
+    name = store_engine(bundle.path, memoryview(b"engine"), engine())
+    damage(bundle.path / name)
+    opened = Bundle.open(bundle.path)
+    with pytest.raises(BundleError, match=f"(?s){message}.*build it again with `retouch build`"):
+        opened.engine(name)
+
+
+def test_an_engine_that_is_not_listed_is_explained(bundle: Bundle) -> None:
+    with pytest.raises(BundleError, match="has no engine 'x'. It has none. Build one with `retouch build`"):
+        bundle.engine("x")
+
+
+def test_what_a_killed_build_left_goes_with_the_next_engine(bundle: Bundle) -> None:
+    name = store_engine(bundle.path, memoryview(b"engine"), engine())
+    folder = (bundle.path / name).parent
+    half, young = (folder / f".edit-float32-0123456789abcdef.engine.0000000{digit}" for digit in (1, 2))
+    unlisted, foreign = folder / "edit-float32-0123456789abcdef.engine", folder / "notes.txt"
+    for path in (half, young, unlisted, foreign):
+        path.write_bytes(b"left")
+    os.utime(half, (time.time() - 3600,) * 2)
+    store_engine(bundle.path, memoryview(b"another"), engine("base.onnx"))
+    assert not half.exists() and not unlisted.exists()
+    assert young.exists() and foreign.exists() and (bundle.path / name).exists()
+
+
+def test_an_export_replaces_a_bundle_with_engines_but_none_with_files_of_others(bundle: Bundle) -> None:
+    name = store_engine(bundle.path, memoryview(b"engine"), engine())
+    write(bundle.path)
+    assert not (bundle.path / name).exists() and Bundle.open(bundle.path).manifest.engines == {}
+    (bundle.path / "engines").mkdir()
+    (bundle.path / "engines" / "mine.trt").write_bytes(b"mine")
+    with pytest.raises(BundleError, match=r"holds engines/mine\.trt beside a bundle"):
+        write(bundle.path)
+    assert (bundle.path / "engines" / "mine.trt").exists()
+
+
+def test_a_folder_that_cannot_be_written_to_is_explained(bundle: Bundle) -> None:
+    (bundle.path / "engines").write_bytes(b"in the way")
+    with pytest.raises(BundleError, match="cannot be written.*Make room"):
+        store_engine(bundle.path, memoryview(b"engine"), engine())
+    assert Bundle.open(bundle.path) == bundle
+
+
+def test_a_bundle_of_schema_version_3_is_read(bundle: Bundle) -> None:
+    path = bundle.path / "manifest.json"
+    data = json.loads(path.read_text())
+    del data["engines"], data["recipe"]
+    path.write_text(json.dumps({**data, "schema_version": 3}))
+    assert Bundle.open(bundle.path) == bundle
+    path.write_text(json.dumps({**data, "schema_version": 2}))
+    with pytest.raises(BundleError, match="schema version 2; this version of Retouch reads 4"):
+        Bundle.open(bundle.path)
+
+
+def test_engines_outside_of_the_bundle_are_refused(bundle: Bundle) -> None:
+    name = store_engine(bundle.path, memoryview(b"engine"), engine())
+    path = bundle.path / "manifest.json"
+    path.write_text(path.read_text().replace(name, "../engine"))
+    with pytest.raises(BundleError, match="outside of the bundle"):
+        Bundle.open(bundle.path)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "profile"),
+    [
+        ({"M": 1, "H": 0}, 0),
+        ({"M": 2, "H": 3}, 0),
+        ({"M": 2, "H": 4}, 1),
+        ({"M": 3, "H": 0}, 1),
+        ({"M": 4, "H": 5}, None),
+        ({"M": 0, "H": 0}, None),
+        ({"M": 1}, None),
+    ],
+)
+def test_the_first_profile_that_admits_all_sizes_is_taken(sizes: dict[str, int], profile: int | None) -> None:
+    assert engine().profile_of(sizes) == profile

@@ -1,0 +1,20 @@
+"""TensorRT: engines built ahead of time from bundles. Implement nothing here."""
+
+from __future__ import annotations
+
+__all__ = [
+    # What to build
+    "DEFAULT_ROWS",
+    "BuildOptions",
+    "Precision",
+    "Target",
+    # Building
+    "BuiltEngine",
+    "build",
+    "outdated",
+]
+
+from retouch.trt_plugins._build import BuiltEngine, build, outdated
+from retouch.trt_plugins._options import BuildOptions
+from retouch.trt_plugins._row_counts import DEFAULT_ROWS
+from retouch.trt_plugins._target import Precision, Target

@@ -1,0 +1,151 @@
+"""Builds the engines of a bundle, those that are not there yet."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from retouch.bundle import Bundle, EngineSpec, FileSpec, ProfileSpec, store_engine
+from retouch.errors import BundleError
+from retouch.trt_plugins._compile import compile_graph
+from retouch.trt_plugins._graphs import BuildGraph, LoadedGraph, graphs_of, load_graph
+from retouch.trt_plugins._library import Library, load_library
+from retouch.trt_plugins._open_dims import input_shapes
+from retouch.trt_plugins._options import BuildOptions, precision_of
+from retouch.trt_plugins._profiles import profiles
+from retouch.trt_plugins._row_counts import row_counts
+from retouch.trt_plugins._target import Precision
+
+__all__ = ["BuiltEngine", "build", "outdated"]
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class BuiltEngine:
+    """An engine of a bundle after a build.
+
+    Attributes:
+        name: its path in the bundle.
+        spec: what it is.
+        kept: whether it was there already and nothing it is made from changed.
+        layers: the layers of its network before the library fused them, ``None`` if it was kept.
+        seconds: time that building took.
+    """
+
+    name: str
+    spec: EngineSpec
+    kept: bool
+    layers: int | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class _Planned:
+    graph: BuildGraph
+    loaded: LoadedGraph
+    profiles: tuple[ProfileSpec, ...]
+    precision: Precision
+    source: str
+
+
+def build(bundle: Bundle | str | Path, options: BuildOptions, *, tell: Tell | None = None) -> list[BuiltEngine]:
+    """The engines of a bundle, the base graph's first; those are built that are missing or out of date.
+
+    Each engine appears in the bundle as soon as it is complete, so that an interrupted build goes on where it was.
+
+    Args:
+        bundle: the bundle, or its directory.
+        options: what to build.
+        tell: called with one line before every step.
+
+    Raises:
+        EngineMissingError: what builds them is not installed, or needs a GPU and finds none.
+        BuildRequestError: the options do not fit the bundle.
+        BuildError: the library refuses a graph, or fails.
+        BundleError: the bundle is damaged or cannot be written to.
+    """
+    library = load_library(options.target)
+    opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
+    say = tell or (lambda _: None)
+    return [
+        _kept(opened, plan) or _made(opened, library, plan, options, say) for plan in _plans(opened, library, options)
+    ]
+
+
+def outdated(bundle: Bundle, options: BuildOptions) -> list[str]:
+    """The graphs of a bundle whose engines are missing or out of date, by their files.
+
+    Raises:
+        EngineMissingError: what builds them is not installed.
+        BuildRequestError: the options do not fit the bundle.
+    """
+    plans = _plans(bundle, load_library(options.target), options)
+    return [plan.graph.file for plan in plans if _kept(bundle, plan) is None]
+
+
+def _plans(bundle: Bundle, library: Library, options: BuildOptions) -> list[_Planned]:
+    manifest = bundle.manifest
+    precision = precision_of(manifest, options.precision)
+    counts = row_counts(options.rows, manifest.grid(manifest.editable.grid).rows)
+    modes = options.group_norm if options.group_norm is not None else tuple(manifest.edits)
+    found = []
+    for graph in graphs_of(bundle, modes):
+        loaded = load_graph(bundle, graph)
+        shapes = input_shapes(loaded.model.graph)
+        ranges = profiles(manifest, graph.edit, shapes, counts) if graph.edit is not None else ()
+        source = _digest(loaded, library, ranges, precision, options)
+        found.append(_Planned(graph, loaded, ranges, precision, source))
+    return found
+
+
+def _digest(
+    loaded: LoadedGraph, library: Library, ranges: Sequence[ProfileSpec], precision: Precision, options: BuildOptions
+) -> str:
+    """A digest of everything that an engine is made from and by."""
+    parts = {
+        "graph": loaded.digest,
+        "target": library.target,
+        "version": library.version,
+        "profiles": [asdict(profile) for profile in ranges],
+        "precision": precision,
+        "devices": options.devices,
+        "version_compatible": options.version_compatible,
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _kept(bundle: Bundle, plan: _Planned) -> BuiltEngine | None:
+    """The engine that is there, if it was made from the same and is whole."""
+    for name, spec in bundle.manifest.engines.items():
+        if spec.source == plan.source:
+            try:
+                bundle.engine(name)
+            except BundleError:
+                return None
+            return BuiltEngine(name, spec, kept=True, layers=None, seconds=0.0)
+    return None
+
+
+def _made(bundle: Bundle, library: Library, plan: _Planned, options: BuildOptions, say: Tell) -> BuiltEngine:
+    start = time.perf_counter()
+    engine = compile_graph(library, plan.graph.file, plan.loaded, plan.profiles, plan.precision, options, say)
+    spec = EngineSpec(
+        graph=plan.graph.file,
+        target=library.target,
+        version=library.version,
+        precision=plan.precision,
+        devices=engine.devices,
+        outputs=plan.graph.outputs,
+        profiles=plan.profiles,
+        source=plan.source,
+        file=FileSpec(0, ""),
+    )
+    say(f"{plan.graph.file}: write {engine.contents.nbytes / 2**20:.1f} MiB")
+    name = store_engine(bundle.path, engine.contents, spec)
+    stored = Bundle.open(bundle.path, check="none").manifest.engines[name]
+    return BuiltEngine(name, stored, kept=False, layers=engine.layers, seconds=time.perf_counter() - start)

@@ -1,0 +1,151 @@
+"""A network becomes an engine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from retouch.bundle import ProfileSpec
+from retouch.errors import BuildError, EngineMissingError
+from retouch.trt_plugins._devices import card, chosen_devices
+from retouch.trt_plugins._graphs import LoadedGraph
+from retouch.trt_plugins._library import Library
+from retouch.trt_plugins._messages import Messages, logger
+from retouch.trt_plugins._open_dims import Shape, input_shapes
+from retouch.trt_plugins._options import BuildOptions
+from retouch.trt_plugins._parse import parse, strongly_typed
+from retouch.trt_plugins._progress import progress_monitor
+from retouch.trt_plugins._target import Precision
+
+__all__ = ["Engine", "compile_graph"]
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine in memory.
+
+    Attributes:
+        contents: what goes into the file.
+        layers: number of layers that the graph had before the library fused them.
+        devices: what it runs on.
+    """
+
+    contents: memoryview
+    layers: int
+    devices: tuple[str, ...]
+
+
+def compile_graph(
+    library: Library,
+    name: str,
+    graph: LoadedGraph,
+    profiles: Sequence[ProfileSpec],
+    precision: Precision,
+    options: BuildOptions,
+    tell: Tell,
+) -> Engine:
+    """The engine of a graph.
+
+    Args:
+        library: what builds it.
+        name: what to call the graph in messages.
+        graph: the graph.
+        profiles: the sizes of its open dims.
+        precision: what it computes in.
+        options: what to build.
+        tell: called with what the library is at.
+
+    Raises:
+        BuildError: the library does not take the graph, or fails to build it.
+        EngineMissingError: the library needs a GPU and finds none.
+    """
+    trt, messages = library.trt, Messages()
+    log = logger(trt, messages)
+    builder = _builder(library, log, messages)
+    network = builder.create_network(strongly_typed(trt))
+    tell(f"{name}: parse")
+    parse(trt, network, log, graph, messages, name)
+    config = builder.create_builder_config()
+    _set_flags(trt, config, precision, options)
+    devices = chosen_devices(trt, config, options.devices) if library.target.builds_without_gpu else (card(),)
+    _add_profiles(builder, config, input_shapes(graph.model.graph), profiles, name)
+    cancelled = threading.Event()
+    config.progress_monitor = progress_monitor(trt, name, tell, cancelled)
+    serialised = _in_thread(lambda: builder.build_serialized_network(network, config), cancelled)
+    if serialised is None:
+        raise BuildError(
+            f"{trt.__name__} {library.version} could not build {name}: {messages.cause}. If the memory is short, build "
+            "fewer profiles; otherwise update it, or run the bundle on ONNX Runtime."
+        )
+    return Engine(memoryview(serialised), network.num_layers, devices)
+
+
+def _builder(library: Library, log: Any, messages: Messages) -> Any:  # noqa: ANN401
+    try:
+        return library.trt.Builder(log)
+    except (RuntimeError, TypeError) as error:  # the binding's way to say that there is no driver
+        raise EngineMissingError(
+            f"Expected an NVIDIA GPU with its driver to build engines for {library.target}, got: "
+            f"{messages.cause if messages.errors else error}. Engines for tensorrt-rtx are built without one."
+        ) from error
+
+
+def _set_flags(trt: Any, config: Any, precision: Precision, options: BuildOptions) -> None:  # noqa: ANN401
+    """Edits are compared with base runs, so rounding to TF32 has to be asked for."""
+    if precision is Precision.TF32:
+        config.set_flag(trt.BuilderFlag.TF32)
+    else:
+        config.clear_flag(trt.BuilderFlag.TF32)
+    if options.version_compatible:
+        config.set_flag(trt.BuilderFlag.VERSION_COMPATIBLE)
+
+
+def _add_profiles(
+    builder: Any,  # noqa: ANN401
+    config: Any,  # noqa: ANN401
+    shapes: Mapping[str, Shape],
+    profiles: Sequence[ProfileSpec],
+    name: str,
+) -> None:
+    open_inputs = {key: shape for key, shape in shapes.items() if any(isinstance(dim, str) for dim in shape)}
+    for spec in profiles:
+        profile = builder.create_optimization_profile()
+        for key, shape in open_inputs.items():
+            profile.set_shape(key, *(_at(shape, spec, point) for point in range(3)))
+        if config.add_optimization_profile(profile) < 0:
+            raise BuildError(
+                f"The sizes of {name} for {spec.rows} rows do not belong together: {dict(spec.dims)}. This is a defect "
+                "of Retouch; leave that row count out."
+            )
+
+
+def _at(shape: Shape, spec: ProfileSpec, point: int) -> tuple[int, ...]:
+    return tuple(spec.dims[dim][point] if isinstance(dim, str) else dim for dim in shape)
+
+
+def _in_thread(work: Callable[[], Any], cancelled: threading.Event) -> Any:  # noqa: ANN401
+    """The result of work in a thread, so that Ctrl-C reaches this one: in the library's callbacks it would abort."""
+    result: list[Any] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            result.append(work())
+        except BaseException as error:  # noqa: BLE001  (raised again by the thread that waits)
+            failure.append(error)
+
+    thread = threading.Thread(target=run, name="retouch-build")
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(0.2)
+    finally:
+        cancelled.set()
+        thread.join()
+    if failure:
+        raise failure[0]
+    return result[0]

@@ -1,0 +1,66 @@
+"""What to build."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from retouch.bundle import Manifest
+from retouch.errors import BuildRequestError
+from retouch.trt_plugins._row_counts import DEFAULT_ROWS
+from retouch.trt_plugins._target import Precision, Target
+
+__all__ = ["BuildOptions", "precision_of"]
+
+_NARROW = (Precision.FLOAT16, Precision.BFLOAT16)
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """What to build.
+
+    Attributes:
+        target: what runs the engines.
+        precision: what they compute in; ``None`` means the types of the bundle's graphs.
+        rows: numbers of active rows of the editable grid, each with a profile of its own: counts, shares like ``2%``
+            or ``all``.
+        group_norm: GroupNorm modes whose edit graphs are built; ``None`` means all that the bundle has.
+        devices: compute capabilities like ``8.9`` that the engines have to run on; none means what the library
+            builds for by itself. TensorRT always builds for the card that it finds.
+        version_compatible: whether newer TensorRTs of the same major version run the engines too, at some cost in
+            speed; TensorRT only.
+    """
+
+    target: Target
+    precision: Precision | None = None
+    rows: tuple[str, ...] = DEFAULT_ROWS
+    group_norm: tuple[str, ...] | None = None
+    devices: tuple[str, ...] = ()
+    version_compatible: bool = False
+
+    def __post_init__(self) -> None:
+        if self.target is not Target.TENSORRT_RTX and self.devices:
+            raise BuildRequestError(
+                f"Expected no compute capabilities for {self.target}, which builds for the card that it finds, got "
+                f"{', '.join(self.devices)}. Leave them out, or build for {Target.TENSORRT_RTX}."
+            )
+        if self.target is not Target.TENSORRT and self.version_compatible:
+            raise BuildRequestError(
+                f"Version-compatible engines are a feature of {Target.TENSORRT}; {self.target} has none. Leave it out."
+            )
+
+
+def precision_of(manifest: Manifest, asked: Precision | None) -> Precision:
+    """The precision that a bundle's engines compute in.
+
+    Raises:
+        BuildRequestError: another one was asked for than that of the graphs.
+    """
+    types = {spec.dtype for spec in manifest.cacheables if spec.kind == "rows"}
+    own = next((precision for precision in _NARROW if precision.dtype in types), Precision.FLOAT32)
+    if asked is None or asked.dtype == own.dtype:
+        return asked or own
+    allowed = " or ".join(precision for precision in Precision if precision.dtype == own.dtype)
+    raise BuildRequestError(
+        f"Expected precision {allowed}, because the bundle's graphs compute in {own.dtype}, got {asked}: engines compute "
+        f"in the types that were verified. Export the model with `--precision {asked.dtype}` and build that bundle."
+    )
