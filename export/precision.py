@@ -12,6 +12,8 @@ from retouch.errors import ExportError
 __all__ = ["convert", "refuse_bfloat16"]
 
 _TYPES = {"float32": ir.DataType.FLOAT, "float16": ir.DataType.FLOAT16}
+_SCALES = {"Resize": 2, "Upsample": 1}
+"""Which operand of an operator holds scales."""
 _SINGLE_OR_LESS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
@@ -33,14 +35,19 @@ def convert(model: ir.Model, precision: str, tell: Callable[[str], None]) -> int
     target = _TYPES[precision]
     converted = 0
     graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    kept = {value for graph in graphs for node in graph.all_nodes() for value in _always_single(node)}
     for graph in graphs:
         for node in graph.all_nodes():
+            if not kept.isdisjoint(node.outputs):
+                continue
             converted += _convert_attributes(node, target)
             for output in node.outputs:
                 _retype(output, target)
         for value in graph.inputs:
             _retype(value, target)
     for value in model.graph.initializers.values():
+        if value in kept:
+            continue
         if value.const_value is not None and _changes(value.const_value.dtype, target):
             value.const_value = _cast(value.const_value, target)
             converted += 1
@@ -62,6 +69,20 @@ def refuse_bfloat16(graph: ir.Graph) -> None:
             "verified. Pass --precision float32, which keeps every number, or --precision float16 (in Python, "
             "precision=...); or verify=False, for engines that run bfloat16."
         )
+
+
+def _always_single(node: ir.Node) -> list[ir.Value]:
+    """The constants that an operator wants in single precision whatever its other operands are: Resize its scales."""
+    place = _SCALES.get(node.op_type) if node.domain == "" else None
+    scales = node.inputs[place] if place is not None and place < len(node.inputs) else None
+    if scales is None or not (scales.is_initializer() or _is_constant(scales)):
+        return []
+    return [scales]
+
+
+def _is_constant(value: ir.Value) -> bool:
+    producer = value.producer()
+    return producer is not None and producer.op_type == "Constant"
 
 
 def _convert_attributes(node: ir.Node, target: ir.DataType) -> int:

@@ -23,6 +23,9 @@ __all__ = ["Engine", "compile_graph"]
 
 Tell = Callable[[str], None]
 
+_GLANCE = 0.2
+"""Seconds between two looks for signals."""
+
 
 @dataclass(frozen=True)
 class Engine:
@@ -131,21 +134,26 @@ def _in_thread(work: Callable[[], Any], cancelled: threading.Event) -> Any:  # n
     """The result of work in a thread, so that Ctrl-C reaches this one: in the library's callbacks it would abort."""
     result: list[Any] = []
     failure: list[BaseException] = []
+    done = threading.Event()
 
     def run() -> None:
         try:
             result.append(work())
         except BaseException as error:  # noqa: BLE001  (raised again by the thread that waits)
             failure.append(error)
+        finally:
+            done.set()
 
     thread = threading.Thread(target=run, name="retouch-build")
-    thread.start()
     try:
-        while thread.is_alive():
-            thread.join(0.2)
+        thread.start()
+        # Not Thread.join: interrupted, it takes the thread for finished (Python 3.11).
+        while not done.wait(_GLANCE):
+            pass
     finally:
         cancelled.set()
-        thread.join()
+        if thread.ident is not None:
+            done.wait()
     if failure:
         raise failure[0]
     return result[0]

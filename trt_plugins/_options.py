@@ -61,6 +61,6 @@ def precision_of(manifest: Manifest, asked: Precision | None) -> Precision:
         return asked or own
     allowed = " or ".join(precision for precision in Precision if precision.dtype == own.dtype)
     raise BuildRequestError(
-        f"Expected precision {allowed}, because the bundle's graphs compute in {own.dtype}, got {asked}: engines compute "
-        f"in the types that were verified. Export the model with `--precision {asked.dtype}` and build that bundle."
+        f"Expected precision {allowed}, because the bundle's graphs compute in {own.dtype}, got {asked}: engines "
+        f"compute in the types that were verified. Export the model with `--precision {asked.dtype}` and build that."
     )

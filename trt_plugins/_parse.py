@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import onnx
+
 from retouch.errors import BuildError
 from retouch.trt_plugins._graphs import LoadedGraph
 from retouch.trt_plugins._messages import Messages
 
-__all__ = ["Refusal", "parse", "refusals"]
+__all__ = ["Refusal", "parse", "strongly_typed"]
 
 _SHOWN = 10
 
@@ -19,7 +21,7 @@ class Refusal:
     """A node that the parser does not take.
 
     Attributes:
-        node: its name.
+        node: its name, or that of what it computes.
         op: its operator.
         reason: what the parser says.
     """
@@ -33,15 +35,16 @@ class Refusal:
 
 
 def parse(trt: Any, network: Any, logger: Any, graph: LoadedGraph, messages: Messages, name: str) -> None:  # noqa: ANN401
-    """Reads a graph into an empty network.
+    """Reads a graph into an empty network; operators of ours by their function bodies.
 
     Raises:
         BuildError: the parser does not take it; lists the nodes.
     """
     parser = trt.OnnxParser(network, logger)
-    if parser.parse(graph.model.SerializeToString(), _path(graph)):
+    # The parser takes weights from the folder of this path.
+    if parser.parse(graph.model.SerializeToString(), str(graph.folder.resolve() / name)):
         return
-    found = refusals(trt, logger, graph) or _refusals(parser)
+    found = _refusals(trt, parser, graph.model.graph)
     shown = "\n  ".join(str(refusal) for refusal in found[:_SHOWN])
     more = f"\n  and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     raise BuildError(
@@ -50,25 +53,20 @@ def parse(trt: Any, network: Any, logger: Any, graph: LoadedGraph, messages: Mes
     )
 
 
-def refusals(trt: Any, logger: Any, graph: LoadedGraph) -> list[Refusal]:  # noqa: ANN401
-    """All nodes that the parser does not take; parsing stops at the first."""
-    builder = trt.Builder(logger)
-    parser = trt.OnnxParser(builder.create_network(strongly_typed(trt)), logger)
-    parser.supports_model_v2(graph.model.SerializeToString(), _path(graph))
-    return _refusals(parser)
-
-
 def strongly_typed(trt: Any) -> int:  # noqa: ANN401
     """Flags of a network that computes in the types of its graph."""
     return 1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED)
 
 
-def _path(graph: LoadedGraph) -> str:
-    """A path in the folder of the weights: the parser takes them from there."""
-    return str(graph.folder.resolve() / "graph.onnx")
-
-
-def _refusals(parser: Any) -> list[Refusal]:  # noqa: ANN401
-    errors = [parser.get_error(index) for index in range(parser.num_errors)]
-    found = [Refusal(error.node_name(), error.node_operator(), error.desc().strip()) for error in errors]
+def _refusals(trt: Any, parser: Any, graph: onnx.GraphProto) -> list[Refusal]:  # noqa: ANN401
+    """The nodes that the parser does not take. It looks at all nodes before it reads the first."""
+    found = []
+    for index in range(parser.num_errors):
+        error = parser.get_error(index)
+        inside = error.local_function_stack_size() > 0  # then the node's number is one of the function's
+        node = graph.node[error.node()] if not inside and 0 <= error.node() < len(graph.node) else onnx.NodeProto()
+        name = error.node_name() or node.name or next(iter(node.output), "")
+        unknown = error.code() == trt.ErrorCode.UNSUPPORTED_NODE and error.desc() == "false"
+        reason = "the operator is not supported" if unknown else error.desc().strip()
+        found.append(Refusal(name, error.node_operator() or node.op_type, reason))
     return list(dict.fromkeys(found))

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from retouch.bundle import EditGraphSpec, GridSpec, Manifest, ProfileSpec
-from retouch.region import ActiveRows, Region, RegionPolicy
+from retouch.bundle import EditGraphSpec, Manifest, ProfileSpec
+from retouch.region import Region, RegionPolicy
 from retouch.trt_plugins._open_dims import Shape, sizes_of
 
 __all__ = ["profiles"]

@@ -27,7 +27,7 @@ def progress_monitor(trt: Any, name: str, tell: Callable[[str], None], cancelled
             if parent is None:
                 tell(f"{name}: {phase.lower()} ({steps} steps)")
 
-        def step_complete(self, phase: str, step: int) -> bool:
+        def step_complete(self, phase: str, step: int) -> bool:  # noqa: ARG002  (the interface's names)
             return not cancelled.is_set()
 
         def phase_finish(self, phase: str) -> None:

@@ -37,7 +37,7 @@ def _count(text: str, rows: int) -> int:
     share = _SHARE.fullmatch(text)
     if text == _ALL:
         return rows
-    if share is not None and 0 < float(share[1]) <= 100:  # noqa: PLR2004  (per cent)
+    if share is not None and 0 < float(share[1]) <= 100:
         return max(1, round(rows * float(share[1]) / 100))
     if _COUNT.fullmatch(text) and 1 <= int(text) <= rows:
         return int(text)

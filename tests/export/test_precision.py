@@ -59,6 +59,36 @@ def test_converted_models(model: Path, weights: np.ndarray, tmp_path: Path, prec
     np.testing.assert_allclose(edited[:, 2:4], -expected[:, 2:4], rtol=tolerance, atol=tolerance * 10)
 
 
+SCALED = """
+<ir_version: 10, opset_import: ["" : 18]>
+model (float[1,4,8,8] x) => (float[1,4,8,8] y) {
+    SCALES
+    small = AveragePool<kernel_shape = [2, 2], strides = [2, 2]>(x)
+    large = Resize<mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">
+        (small, "", scales)
+    y = Add(large, x)
+}
+"""
+CONSTANT = "scales = Constant<value = float[4] {1, 1, 2, 2}>()"
+
+
+@pytest.mark.parametrize("scales", [CONSTANT, ""])
+def test_scales_of_resize_stay_single_as_the_operator_wants_them(scales: str, tmp_path: Path) -> None:
+    made = onnx.parser.parse_model(SCALED.replace("SCALES", scales))
+    if not scales:
+        made.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "scales"))
+    onnx.save(made, tmp_path / "model.onnx")
+    bundle = export_onnx(
+        tmp_path / "model.onnx", tmp_path / "b", ExportOptions(editable="x", precision="float16", min_coverage=0.0)
+    )
+    assert {spec.dtype for spec in bundle.manifest.cacheables} == {"float16"}
+    x = np.random.default_rng(2).standard_normal((1, 4, 8, 8)).astype(np.float16)
+    means = x.astype(np.float32).reshape(1, 4, 4, 2, 4, 2).mean((3, 5))
+    with EditSession(bundle, threads=1) as session:
+        outputs = session.base({"x": x}).outputs["y"]
+    np.testing.assert_allclose(outputs, means.repeat(2, 2).repeat(2, 3) + x, rtol=4e-3, atol=4e-3)
+
+
 def test_bfloat16_is_refused_with_advice(model: Path, tmp_path: Path) -> None:
     options = ExportOptions(editable="x", axes=(1,))
     with pytest.raises(ExportError, match=r"bfloat16, for which ONNX Runtime has no kernels.*--precision float32"):

@@ -16,7 +16,7 @@ _WRITTEN_WITHIN = 600.0
 
 
 def engine_name(target: str, graph: str, precision: str, sha256: str) -> str:
-    """The path of an engine in its bundle. Its contents are part of it: a new engine never stands in an old one's place."""
+    """The path of an engine in its bundle. It names the contents: a new engine never stands in an old one's place."""
     return f"{ENGINES_FOLDER}/{target}/{Path(graph).stem}-{precision}-{sha256[:16]}.engine"
 
 

@@ -85,20 +85,22 @@ def read_recipe(path: Path) -> Recipe:
         raise BuildRequestError(
             f"Expected {path} to be a build file in TOML, got: {error}. docs/tensorrt.md has one."
         ) from error
-    model, engines = data.get("model"), data.get("engine", [])
-    filled = {
-        **data,
-        "model": {**_MODEL, **model} if isinstance(model, dict) else model,
-        "engine": [{**_ENGINE, **item} if isinstance(item, dict) else item for item in engines]
-        if isinstance(engines, list)
-        else engines,
-    }
-    recipe = read_dataclass(filled, Recipe, path.name, _fault)
+    recipe = read_dataclass(_filled(data), Recipe, path.name, _fault)
     return dataclasses.replace(
         recipe,
         bundle=str(path.parent / recipe.bundle),
         model=dataclasses.replace(recipe.model, source=str(path.parent / recipe.model.source)),
     )
+
+
+def _filled(data: dict[str, Any]) -> dict[str, Any]:
+    """The file's members, and those that it may leave out."""
+    filled = {"engine": [], **data}
+    if isinstance(filled.get("model"), dict):
+        filled["model"] = {**_MODEL, **filled["model"]}
+    if isinstance(filled["engine"], list):
+        filled["engine"] = [{**_ENGINE, **item} if isinstance(item, dict) else item for item in filled["engine"]]
+    return filled
 
 
 def export_options(model: ModelRecipe) -> ExportOptions:

@@ -1,0 +1,136 @@
+"""``retouch build``: what it refuses, and build files. Tests of the TensorRT part build engines."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from retouch.bundle import Bundle
+
+RECIPE = """
+bundle = "made/image.bundle"
+
+[model]
+source = "image.onnx"
+input = "x"
+min_coverage = 0.5
+"""
+
+
+@pytest.fixture
+def recipe(image_model: Path, tmp_path: Path) -> Path:
+    """A build file that only exports."""
+    (tmp_path / "image.onnx").write_bytes(image_model.read_bytes())
+    (tmp_path / "retouch.toml").write_text(RECIPE)
+    return tmp_path / "retouch.toml"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--engine", "openvino"], "Expected --engine to be one of tensorrt-rtx, tensorrt, got 'openvino'"),
+        (["--precision", "int8"], "Expected --precision to be one of float32, tf32, float16, bfloat16, got 'int8'"),
+        (["--profile", "2%"], "Expected --profile rows=2%,10%,all, got '2%'"),
+        (["--output", "elsewhere"], "--output is for build files"),
+        (["--engine", "tensorrt", "--device", "8.9"], "no compute capabilities for tensorrt"),
+    ],
+)
+def test_requests_that_cannot_be_carried_out(call: Any, image_bundle: Path, options: list[str], message: str) -> None:
+    called = call("build", image_bundle, *options)
+    assert called.code == 2
+    assert message in called.error
+
+
+def test_a_library_that_is_missing_is_no_bad_input(
+    call: Any, image_bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorrt", None)
+    called = call("build", image_bundle, "--engine", "tensorrt")
+    assert called.code == 1
+    assert "EngineMissingError: Expected the package tensorrt" in called.error
+
+
+def test_what_is_no_bundle(call: Any, tmp_path: Path) -> None:
+    called = call("build", tmp_path)
+    assert called.code == 2
+    assert "is not a bundle" in called.error
+
+
+def test_a_build_file_exports_once_and_again_when_something_changed(call: Any, recipe: Path) -> None:
+    bundle = recipe.parent / "made" / "image.bundle"
+    assert call("build", recipe, "--check").code == 3
+    assert not bundle.exists()
+    called = call("build", recipe, "--json", "-")
+    assert called.code == 0, called.stderr
+    assert called.json == {"bundle": str(bundle), "engines": []}
+    first = (bundle / "manifest.json").stat().st_ino
+    assert call("build", recipe, "--check").code == 0
+    called = call("build", recipe)
+    assert called.code == 0 and "rewrite" not in called.stderr
+    assert (bundle / "manifest.json").stat().st_ino == first
+    recipe.write_text(recipe.read_text() + 'text = "frozen"\n')
+    assert call("build", recipe, "--check", "--json", "-").json == {"bundle": str(bundle), "outdated": [str(bundle)]}
+    assert call("build", recipe).code == 0
+    assert (bundle / "manifest.json").stat().st_ino != first
+
+
+@pytest.mark.parametrize("change", ["weights", "damage"])
+def test_another_model_and_a_damaged_bundle_are_exported_again(call: Any, recipe: Path, change: str) -> None:
+    bundle = recipe.parent / "made" / "image.bundle"
+    assert call("build", recipe).code == 0
+    before = Bundle.open(bundle).fingerprint
+    if change == "damage":
+        (bundle / "edit.onnx").write_bytes(b"cut short")
+    else:
+        model = onnx.load(recipe.parent / "image.onnx")
+        model.graph.initializer[0].raw_data = bytes(len(model.graph.initializer[0].raw_data))
+        onnx.save(model, recipe.parent / "image.onnx")
+    assert call("build", recipe).code == 0
+    assert (Bundle.open(bundle).fingerprint == before) == (change == "damage")
+
+
+def test_external_weights_belong_to_the_model(call: Any, recipe: Path) -> None:
+    model = onnx.load(recipe.parent / "image.onnx")
+    onnx.save(model, recipe.parent / "image.onnx", save_as_external_data=True, location="image.data", size_threshold=0)
+    assert call("build", recipe).code == 0
+    data = bytearray((recipe.parent / "image.data").read_bytes())
+    data[0] ^= 1
+    (recipe.parent / "image.data").write_bytes(data)
+    assert call("build", recipe, "--check").code == 3
+
+
+def test_the_bundle_may_go_elsewhere(call: Any, recipe: Path, tmp_path: Path) -> None:
+    called = call("build", recipe, "-o", tmp_path / "elsewhere")
+    assert called.code == 0
+    assert (tmp_path / "elsewhere" / "manifest.json").is_file() and not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("bundle = ", "to be a build file in TOML"),
+        ("", "expected all members; missing are those, got ['bundle', 'model']"),
+        ('bundle = "b"\n[model]\n', "retouch.toml.model: expected all members; missing are those, got ['source']"),
+        (RECIPE + "axis = [2]\n", "retouch.toml.model: expected no further members, got ['axis']"),
+        (RECIPE + 'axes = "2,3"\n', "retouch.toml.model.axes: expected a list, got '2,3'"),
+        (RECIPE + "[[engine]]\n", "retouch.toml.engine[0]: expected all members; missing are those, got ['target']"),
+        (RECIPE + '[[engine]]\ntarget = "ort"\n', "Expected target to be one of tensorrt-rtx, tensorrt, got 'ort'"),
+        (RECIPE.replace("image.onnx", "nothing.onnx"), "There is no model at"),
+    ],
+)
+def test_build_files_that_are_wrong(call: Any, recipe: Path, text: str, message: str) -> None:
+    recipe.write_text(text)
+    called = call("build", recipe)
+    assert called.code == 2
+    assert message in called.error
+    assert not (recipe.parent / "made").exists()
+
+
+def test_options_beside_a_build_file(call: Any, recipe: Path) -> None:
+    called = call("build", recipe, "--engine", "tensorrt-rtx")
+    assert called.code == 2
+    assert "A build file says what to build" in called.error

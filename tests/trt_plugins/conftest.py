@@ -1,0 +1,79 @@
+"""Tests of the TensorRT part; engines are built where TensorRT-RTX is installed, which the header of the run says."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from retouch.bundle import Bundle
+from retouch.export import ExportOptions, export_onnx
+
+REQUIRED = "RETOUCH_REQUIRE_TRT"
+INSTALLED = importlib.util.find_spec("tensorrt_rtx") is not None
+
+if not INSTALLED and os.environ.get(REQUIRED) == "1":
+    raise pytest.UsageError(f'{REQUIRED}=1, but tensorrt_rtx is not installed; pip install "retouch[trt]"')
+
+collect_ignore_glob = [] if INSTALLED else ["test_rtx_*.py"]
+
+MODEL = """
+<ir_version: 10, opset_import: ["" : 18]>
+image (float[1,4,16,16] x, float[1] step) => (float[1,4,16,16] y) {
+    shift = Mul(step, direction)
+    channels = Constant<value_ints = [1, 8, 1, 1]>()
+    bias = Reshape(shift, channels)
+    a = Conv<pads = [1, 1, 1, 1]>(x, first, first_bias)
+    b = Add(a, bias)
+    c = Sigmoid(b)
+    down = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(c, second)
+    scales = Constant<value = float[4] {1, 1, 2, 2}>()
+    up = Resize<mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">
+        (down, "", scales)
+    both = Concat<axis = 1>(c, up)
+    y = Conv(both, third)
+}
+"""
+WEIGHTS = {
+    "direction": (8,),
+    "first": (8, 4, 3, 3),
+    "first_bias": (8,),
+    "second": (8, 8, 3, 3),
+    "third": (4, 16, 1, 1),
+}
+
+
+def pytest_report_header() -> str:
+    return "TensorRT-RTX: " + ("installed" if INSTALLED else "not installed, no engines are built")
+
+
+def write_model(folder: Path) -> Path:
+    """A small UNet: two levels, a skip connection, a condition."""
+    model = onnx.parser.parse_model(MODEL)
+    generator = np.random.default_rng(0)
+    for name, shape in WEIGHTS.items():
+        array = generator.standard_normal(shape, dtype=np.float32) / 4
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    path = folder / "small.onnx"
+    onnx.save(model, path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model(tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture(scope="session")
+def read_only_bundle(model: Path) -> Bundle:
+    """Its bundle, for tests that do not build into it."""
+    return export_onnx(model, model.parent / "bundle", ExportOptions(editable="x", min_coverage=0.0))
+
+
+@pytest.fixture
+def bundle(model: Path, tmp_path: Path) -> Bundle:
+    return export_onnx(model, tmp_path / "bundle", ExportOptions(editable="x", min_coverage=0.0, verify=False))

@@ -1,0 +1,169 @@
+"""Engines of TensorRT-RTX, really built on the CPU: what is built, kept, refused and left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+import tensorrt_rtx as trt
+
+from retouch.bundle import Bundle
+from retouch.errors import BuildError, BuildRequestError, BundleError
+from retouch.export import ExportOptions, export_onnx
+from retouch.trt_plugins import BuildOptions, Precision, Target, build, outdated
+
+RTX = BuildOptions(Target.TENSORRT_RTX, rows=("10", "all"))
+
+
+def sole(bundle: Bundle) -> list[str]:
+    return sorted(path.relative_to(bundle.path).as_posix() for path in bundle.path.rglob("*.engine"))
+
+
+def test_base_and_edit_graphs_become_engines_that_the_manifest_lists(bundle: Bundle) -> None:
+    lines: list[str] = []
+    made = build(bundle, RTX, tell=lines.append)
+    manifest = Bundle.open(bundle.path).manifest
+    assert [engine.spec.graph for engine in made] == ["base.onnx", "prep.onnx", "edit.onnx"]
+    assert {engine.name: engine.spec for engine in made} == dict(manifest.engines)
+    assert sole(bundle) == sorted(manifest.engines)
+    for engine in made:
+        assert not engine.kept and engine.layers is not None and engine.layers > 0
+        assert engine.spec.version == trt.__version__ and engine.spec.precision == "float32"
+        assert Bundle.open(bundle.path).engine(engine.name)[0].stat().st_size == engine.spec.file.bytes > 1000
+    assert [profile.rows for profile in made[2].spec.profiles] == [10, 256]
+    assert made[0].spec.profiles == ()
+    for text in ("base.onnx: parse", "edit.onnx: building engine", "edit.onnx: write"):
+        assert any(line.startswith(text) for line in lines), lines
+
+
+def test_engines_compute_what_sessions_ask_for(bundle: Bundle) -> None:
+    base, prep, edit = (engine.spec for engine in build(bundle, RTX))
+    spec = bundle.manifest.edits["cached"]
+    assert base.outputs == ("y", *(f"cacheable.{item}" for item in (*spec.cached, *spec.prep_cached)))
+    assert prep.outputs == tuple(tensor.name for tensor in spec.prepared)
+    assert edit.outputs == ("y", *(f"update.{item}" for item in spec.updates))
+
+
+def test_only_what_changed_is_built_again(bundle: Bundle) -> None:
+    first = build(bundle, RTX)
+    again = build(bundle.path, RTX)
+    assert [engine.kept for engine in again] == [True, True, True]
+    assert [engine.spec for engine in again] == [engine.spec for engine in first]
+    opened = Bundle.open(bundle.path)
+    assert outdated(opened, RTX) == []
+    other_rows = BuildOptions(Target.TENSORRT_RTX, rows=("20", "all"))
+    assert outdated(opened, other_rows) == ["edit.onnx"]
+    assert [engine.kept for engine in build(opened, other_rows)] == [True, True, False]
+    assert len(sole(bundle)) == 3
+    tf32 = BuildOptions(Target.TENSORRT_RTX, Precision.TF32, rows=("20", "all"))
+    assert len(outdated(Bundle.open(bundle.path), tf32)) == 3
+
+
+def test_a_damaged_engine_is_built_again(bundle: Bundle) -> None:
+    names = [engine.name for engine in build(bundle, RTX)]
+    (bundle.path / names[0]).write_bytes(b"cut short")
+    (bundle.path / names[1]).unlink()
+    assert outdated(Bundle.open(bundle.path), RTX) == ["base.onnx", "prep.onnx"]
+    assert [engine.kept for engine in build(bundle.path, RTX)] == [False, False, True]
+    for name, engine in Bundle.open(bundle.path).manifest.engines.items():
+        assert (bundle.path / name).stat().st_size == engine.file.bytes
+
+
+def test_devices_that_are_asked_for_are_recorded(bundle: Bundle) -> None:
+    options = BuildOptions(Target.TENSORRT_RTX, rows=("all",), devices=("8.6", "12.0"))
+    assert {engine.spec.devices for engine in build(bundle, options)} == {("8.6", "12.0")}
+    with pytest.raises(BuildRequestError, match=r"capabilities among 7\.5, 8\.0, .*12\.1, got 9\.0"):
+        build(bundle, BuildOptions(Target.TENSORRT_RTX, devices=("9.0",)))
+
+
+def test_nodes_that_the_parser_does_not_take_are_all_named(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 18]>
+        image (float[1,4,8,8] x, float[1,3,3] m) => (float[1,4,8,8] y) {
+            one = Det(m)
+            product = MatMul(m, m)
+            other = Det(product)
+            both = Add(one, other)
+            y = Mul(x, both)
+        }""")
+    for node in model.graph.node:
+        node.name = f"the_{node.output[0]}"
+    onnx.save(model, tmp_path / "model.onnx")
+    bundle = export_onnx(tmp_path / "model.onnx", tmp_path / "b", ExportOptions(editable="x", min_coverage=0.0))
+    with pytest.raises(BuildError) as raised:
+        build(bundle, RTX)
+    for text in ("refuses 2", "Det 'the_one': the operator is not supported", "Det 'the_other'", "ONNX Runtime"):
+        assert text in str(raised.value)
+    assert Bundle.open(bundle.path) == bundle and sole(bundle) == []
+
+
+def test_a_bundle_in_half_precision_is_built_in_it(model: Path, tmp_path: Path) -> None:
+    bundle = export_onnx(
+        model, tmp_path / "half", ExportOptions(editable="x", min_coverage=0.0, precision="float16", verify=False)
+    )
+    assert {engine.spec.precision for engine in build(bundle, RTX)} == {"float16"}
+    with pytest.raises(BuildRequestError, match=r"precision float16, .*got float32.*--precision float32"):
+        build(bundle, BuildOptions(Target.TENSORRT_RTX, Precision.FLOAT32))
+
+
+def test_weights_of_a_shared_file_are_found(model: Path, bundle: Bundle, tmp_path: Path) -> None:
+    larger = onnx.load(model)
+    for value in (larger.graph.input[0], larger.graph.output[0]):
+        value.type.tensor_type.shape.dim[2].dim_value = 32
+    onnx.save(larger, tmp_path / "larger.onnx")
+    options = ExportOptions(editable="x", min_coverage=0.0, share=bundle.path, verify=False)
+    sharing = export_onnx(tmp_path / "larger.onnx", tmp_path / "sharing", options)
+    assert (sharing.path / "shared.json").is_file()
+    assert all(engine.spec.file.bytes > 1000 for engine in build(sharing, RTX))
+
+
+def test_a_bundle_that_cannot_be_written_to_keeps_its_manifest(bundle: Bundle) -> None:
+    (bundle.path / "engines").write_bytes(b"in the way")
+    with pytest.raises(BundleError, match="cannot be written"):
+        build(bundle, RTX)
+    assert Bundle.open(bundle.path).manifest.engines == {}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_build_leaves_whole_engines_only_and_goes_on_later(bundle: Bundle, number: int) -> None:
+    environment = {**os.environ, "COLUMNS": "200"}
+    command = [sys.executable, "-c", INTERRUPTED, str(bundle.path), str(number)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
+    assert done.returncode == 128 + number, done.stderr
+    assert "Traceback" not in done.stderr
+    manifest = Bundle.open(bundle.path).manifest
+    assert [engine.graph for engine in manifest.engines.values()] == ["base.onnx", "prep.onnx"]
+    assert sole(bundle) == sorted(manifest.engines)
+    assert [engine.kept for engine in build(bundle.path, RTX)] == [True, True, False]
+
+
+INTERRUPTED = """
+import os, signal, sys
+import retouch.trt_plugins._compile as compile
+from retouch.cli import main
+
+path, number = sys.argv[1], int(sys.argv[2])
+before = compile.progress_monitor
+
+def monitor(trt, name, tell, cancelled):
+    made = before(trt, name, tell, cancelled)
+    start = type(made).phase_start
+
+    def phase_start(self, phase, parent, steps):
+        start(self, phase, parent, steps)
+        if name == "edit.onnx" and parent is None:
+            os.kill(os.getpid(), number)
+            assert cancelled.wait(60)
+
+    type(made).phase_start = phase_start
+    return made
+
+compile.progress_monitor = monitor
+sys.argv = ["retouch", "build", path, "--profile", "rows=10,all"]
+main()
+"""
