@@ -30,7 +30,7 @@ class Messages:
 def logger(trt: Any, messages: Messages) -> Any:  # noqa: ANN401  (classes of an optional library)
     """A logger of the library that keeps errors and warnings and prints nothing."""
 
-    class Keep(trt.ILogger):  # type: ignore[misc, name-defined]
+    class Keep(trt.ILogger):  # type: ignore[misc]
         def __init__(self) -> None:
             trt.ILogger.__init__(self)
 

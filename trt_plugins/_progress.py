@@ -19,7 +19,7 @@ def progress_monitor(trt: Any, name: str, tell: Callable[[str], None], cancelled
         cancelled: the builder stops at its next step once this is set.
     """
 
-    class Monitor(trt.IProgressMonitor):  # type: ignore[misc, name-defined]
+    class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
         def __init__(self) -> None:
             trt.IProgressMonitor.__init__(self)
 

@@ -1,0 +1,115 @@
+"""The kernels, compiled for the host, as functions of numpy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+KERNELS = Path(__file__).parents[2] / "trt_plugins" / "kernels"
+COMPILER = shutil.which("g++")
+TYPES = {"float32": 0, "float16": 1, "bfloat16": 2}
+DTYPES = {"float32": np.dtype(np.float32), "float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
+POISON = 0xA5
+"""What outputs hold before: whatever is not written shows."""
+
+Array = NDArray[np.generic]
+
+
+def compile_host(folder: Path) -> ctypes.CDLL:
+    """The library of the kernels on the host shim."""
+    assert COMPILER is not None
+    path = folder / "libretouch_kernels_host.so"
+    options = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-fPIC", "-shared"]
+    subprocess.run([COMPILER, *options, "-x", "c++", str(KERNELS / "launch.cu"), "-o", str(path)], check=True)
+    return ctypes.CDLL(str(path))
+
+
+def poisoned(shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    """An array whose bytes all are the same odd value."""
+    return np.full(int(np.prod(shape)) * dtype.itemsize, POISON, np.uint8).view(dtype).reshape(shape)
+
+
+class HostKernels:
+    """Calls of the library; every call checks that it succeeded and fills a poisoned output."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.library = library
+
+    def gather_rows(self, rows: Array, cached: Array, halo: Array, pad: Array, neighbours: Array) -> Array:
+        out = poisoned((*neighbours.shape, *rows.shape[1:]), rows.dtype)
+        row_bytes = pad.nbytes
+        self._call(
+            "gather_rows",
+            out,
+            *_table(rows, cached, halo, pad),
+            neighbours,
+            neighbours.size,
+            row_bytes,
+        )
+        return out
+
+    def masked_merge(self, cached: Array, index: Array, rows: Array, *, in_place: bool = False) -> Array:
+        axes = index.shape[1]
+        out = cached if in_place else poisoned(cached.shape, cached.dtype)
+        sizes = np.array(cached.shape[:axes], np.int64)
+        row_bytes = int(np.prod(cached.shape[axes:])) * cached.itemsize
+        self._call("masked_merge", out, cached, sizes, ctypes.c_int(axes), index, rows, len(index), row_bytes)
+        return out
+
+    def edit_conv(
+        self, rows: Array, cached: Array, halo: Array, pad: Array, neighbours: Array, weight: Array, bias: Array | None
+    ) -> Array:
+        out = poisoned((len(neighbours), len(weight)), rows.dtype)
+        sizes = (len(neighbours), neighbours.shape[1], rows.shape[1], len(weight))
+        self._call("edit_conv", _type(rows), out, *_table(rows, cached, halo, pad), neighbours, weight, bias, *sizes)
+        return out
+
+    def slots(self, rows: Array, keys: int) -> Array:
+        out = poisoned((keys,), np.dtype(np.int32))
+        self._call("fill_slots", out, rows, len(rows), keys)
+        return out
+
+    def edit_attention(
+        self, query: Array, key: Array, value: Array, fresh: tuple[Array, Array], slot: Array, scale: float
+    ) -> Array:
+        out = poisoned(query.shape, query.dtype)
+        heads, queries, width = query.shape
+        sizes = (heads, queries, key.shape[1], fresh[0].shape[1], width)
+        self._call("edit_attention", _type(query), out, query, key, value, *fresh, slot, *sizes, ctypes.c_float(scale))
+        return out
+
+    def edit_group_norm(
+        self, rows: Array, moments: Array, gain: Array | None, bias: Array | None, epsilon: float
+    ) -> Array:
+        out = poisoned(rows.shape, rows.dtype)
+        sizes = (*rows.shape, moments.shape[1])
+        self._call("edit_group_norm", _type(rows), out, rows, moments, gain, bias, *sizes, ctypes.c_float(epsilon))
+        return out
+
+    def _call(self, name: str, *arguments: object) -> None:
+        converted = [_converted(argument) for argument in arguments]
+        result = getattr(self.library, f"retouch_{name}")(*converted, ctypes.c_void_p(None))
+        assert result == 0, f"{name} returned {result}"
+
+
+def _table(rows: Array, cached: Array, halo: Array, pad: Array) -> tuple[object, ...]:
+    return (rows, len(rows), cached, halo, len(halo), pad)
+
+
+def _type(array: Array) -> ctypes.c_int:
+    return ctypes.c_int(TYPES[array.dtype.name])
+
+
+def _converted(argument: object) -> object:
+    if isinstance(argument, np.ndarray):
+        assert argument.flags.c_contiguous
+        return ctypes.c_void_p(argument.ctypes.data)
+    if argument is None:
+        return ctypes.c_void_p(None)
+    return ctypes.c_int64(argument) if isinstance(argument, int) else argument

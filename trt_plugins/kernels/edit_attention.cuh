@@ -1,0 +1,255 @@
+// EditAttention: active queries over the base run's keys and values with the recomputed ones laid over them.
+//
+// softmax(scale * Q K^T) V per head, where row n of K and V is a row of the overlay if ``slot[n]`` names one and the base
+// run's row otherwise: nothing is merged in memory. Online softmax (Milakov and Gimelshein, arXiv:1805.02867; tiled as in
+// FlashAttention-2, arXiv:2307.08691). Floor: 4 * M * N * D operations and 2 * N * D * size bytes per head.
+#pragma once
+
+#include "warp.cuh"
+
+namespace retouch {
+
+template <typename T>
+struct AttentionOperands {
+  T* out;          // [heads, queries, width]
+  const T* query;  // [heads, queries, width]
+  const T* key;    // [heads, keys, width], the base run's
+  const T* value;
+  const T* new_key;  // [heads, overlay, width], recomputed
+  const T* new_value;
+  const int32_t* slot;  // [keys]: number of the overlay's row, or negative
+  int64_t heads, queries, keys, overlay, width;
+  float scale;
+
+  __device__ __forceinline__ const T* row(const T* base, const T* fresh, int64_t head, int64_t number) const {
+    const int32_t place = slot[number];
+    return place < 0 ? base + (head * keys + number) * width : fresh + (head * overlay + place) * width;
+  }
+};
+
+/// Names for every key the row of the overlay that replaces it.
+__global__ void __launch_bounds__(256) clear_slots_kernel(int32_t* slot, int64_t keys) {
+  const int64_t number = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (number < keys) slot[number] = -1;
+}
+__global__ void __launch_bounds__(256) fill_slots_kernel(int32_t* slot, const int64_t* rows, int64_t count, int64_t keys) {
+  const int64_t number = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (number < count && rows[number] >= 0 && rows[number] < keys) slot[rows[number]] = static_cast<int32_t>(number);
+}
+
+/// slot [keys] of the rows [count] that are recomputed.
+inline int fill_slots(int32_t* slot, const int64_t* rows, int64_t count, int64_t keys, Stream stream) {
+  if (keys == 0) return 0;
+  RETOUCH_LAUNCH(clear_slots_kernel, dim3(static_cast<unsigned>(divided_up(keys, 256))), dim3(256), stream, slot, keys);
+  if (count == 0) return last_error();
+  RETOUCH_LAUNCH(fill_slots_kernel, dim3(static_cast<unsigned>(divided_up(count, 256))), dim3(256), stream, slot, rows, count, keys);
+  return last_error();
+}
+
+constexpr unsigned kAttentionThreads = 128;
+constexpr int kAttentionQueries = 64;
+constexpr int kAttentionKeys = 32;
+constexpr float kLowest = -1e30f;
+
+/// Keys of a step as [key][width], values turned to [width][key], so that pairs along the summed axis lie together.
+template <typename T, int Width>
+struct AttentionTiles {
+  T key[kAttentionKeys][Width + 8];
+  T value[Width][kAttentionKeys + 8];
+};
+
+template <typename T, int Width>
+__device__ __forceinline__ void load_tiles(const AttentionOperands<T>& op, AttentionTiles<T, Width>& shared, int64_t head, int64_t first) {
+  const T zero = from_float<T>(0.0f);
+  for (int place = static_cast<int>(threadIdx.x); place < kAttentionKeys * Width; place += static_cast<int>(kAttentionThreads)) {
+    const int key = place / Width, channel = place % Width;
+    const bool inside = first + key < op.keys && channel < op.width;
+    shared.key[key][channel] = inside ? op.row(op.key, op.new_key, head, first + key)[channel] : zero;
+    shared.value[channel][key] = inside ? op.row(op.value, op.new_value, head, first + key)[channel] : zero;
+  }
+}
+
+/// The running softmax of the two query rows that a lane has a share of.
+struct Softmax {
+  float largest[2] = {kLowest, kLowest};
+  float sum[2] = {0.0f, 0.0f};
+};
+
+/// Turns scores into weights, and returns by what the sums so far shrink.
+template <int Tiles>
+__device__ __forceinline__ void rescale(Softmax& state, ProductTile (&scores)[Tiles], float (&shrink)[2]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float largest = state.largest[half];
+#pragma unroll
+    for (int j = 0; j < Tiles; ++j) largest = fmaxf(largest, fmaxf(scores[j].values[2 * half], scores[j].values[2 * half + 1]));
+    largest = fmaxf(largest, shuffle_xor(largest, 1));
+    largest = fmaxf(largest, shuffle_xor(largest, 2));
+    shrink[half] = expf(state.largest[half] - largest);
+    float sum = 0.0f;
+#pragma unroll
+    for (int j = 0; j < Tiles; ++j) {
+#pragma unroll
+      for (int k = 2 * half; k < 2 * half + 2; ++k) {
+        scores[j].values[k] = expf(scores[j].values[k] - largest);
+        sum += scores[j].values[k];
+      }
+    }
+    sum += shuffle_xor(sum, 1);
+    sum += shuffle_xor(sum, 2);
+    state.sum[half] = state.sum[half] * shrink[half] + sum;
+    state.largest[half] = largest;
+  }
+}
+
+/// A block takes 64 queries of a head, a warp 16 of them; keys come by 32. ``Width`` is the head's width rounded up.
+template <typename T, int Width>
+__global__ void __launch_bounds__(kAttentionThreads) edit_attention_kernel(AttentionOperands<T> op) {
+  __shared__ AttentionTiles<T, Width> shared;
+  const unsigned warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize, g = lane / 4, t = lane % 4;
+  const int64_t head = blockIdx.y, row0 = static_cast<int64_t>(blockIdx.x) * kAttentionQueries + warp * 16;
+  LeftTile query[Width / 16];
+#pragma unroll
+  for (unsigned part = 0; part < Width / 16; ++part)
+#pragma unroll
+    for (unsigned pair = 0; pair < 4; ++pair) {
+      const int64_t row = row0 + g + pair % 2 * 8, channel = 16 * part + 2 * t + pair / 2 * 8;
+      const T* source = op.query + (head * op.queries + row) * op.width + channel;
+      const T low = row < op.queries && channel < op.width ? source[0] : from_float<T>(0.0f);
+      const T high = row < op.queries && channel + 1 < op.width ? source[1] : from_float<T>(0.0f);
+      query[part].pairs[pair] = packed(low, high);
+    }
+  ProductTile sums[Width / 8];
+#pragma unroll
+  for (int j = 0; j < Width / 8; ++j)
+#pragma unroll
+    for (int k = 0; k < 4; ++k) sums[j].values[k] = 0.0f;
+  Softmax state;
+  for (int64_t first = 0; first < op.keys; first += kAttentionKeys) {
+    __syncthreads();
+    load_tiles<T, Width>(op, shared, head, first);
+    __syncthreads();
+    ProductTile scores[kAttentionKeys / 8];
+#pragma unroll
+    for (unsigned j = 0; j < kAttentionKeys / 8; ++j) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) scores[j].values[k] = 0.0f;
+#pragma unroll
+      for (unsigned part = 0; part < Width / 16; ++part) {
+        const RightTile right = {{pair_at(&shared.key[8 * j + g][16 * part + 2 * t]), pair_at(&shared.key[8 * j + g][16 * part + 2 * t + 8])}};
+        multiply<T>(scores[j], query[part], right);
+      }
+#pragma unroll
+      for (unsigned k = 0; k < 4; ++k) {
+        const bool inside = first + 8 * j + 2 * t + k % 2 < op.keys;
+        scores[j].values[k] = inside ? scores[j].values[k] * op.scale : kLowest;
+      }
+    }
+    float shrink[2];
+    rescale(state, scores, shrink);
+#pragma unroll
+    for (int j = 0; j < Width / 8; ++j)
+#pragma unroll
+      for (int k = 0; k < 4; ++k) sums[j].values[k] *= shrink[k / 2];
+#pragma unroll
+    for (unsigned part = 0; part < kAttentionKeys / 16; ++part) {
+      // What a lane holds of the scores as a product is what it holds of them as a factor.
+      LeftTile weights;
+#pragma unroll
+      for (unsigned pair = 0; pair < 4; ++pair) {
+        const float* two = &scores[2 * part + pair / 2].values[pair % 2 * 2];
+        weights.pairs[pair] = packed(from_float<T>(two[0]), from_float<T>(two[1]));
+      }
+#pragma unroll
+      for (unsigned j = 0; j < Width / 8; ++j) {
+        const RightTile right = {
+            {pair_at(&shared.value[8 * j + g][16 * part + 2 * t]), pair_at(&shared.value[8 * j + g][16 * part + 2 * t + 8])}};
+        multiply<T>(sums[j], weights, right);
+      }
+    }
+  }
+#pragma unroll
+  for (unsigned j = 0; j < Width / 8; ++j)
+#pragma unroll
+    for (unsigned k = 0; k < 4; ++k) {
+      const int64_t row = row0 + g + k / 2 * 8, channel = 8 * j + 2 * t + k % 2;
+      if (row < op.queries && channel < op.width)
+        op.out[(head * op.queries + row) * op.width + channel] = from_float<T>(sums[j].values[k] / state.sum[k / 2]);
+    }
+}
+
+constexpr unsigned kPlainWarps = 4;
+constexpr int kPlainChannels = 8;
+
+/// The same in single precision on the ordinary units: a warp takes one query, a lane one key of 32 and every 32nd channel.
+__global__ void __launch_bounds__(kPlainWarps* kWarpSize) plain_attention_kernel(AttentionOperands<float> op) {
+  const unsigned warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
+  const int64_t head = blockIdx.y, query = static_cast<int64_t>(blockIdx.x) * kPlainWarps + warp;
+  if (query >= op.queries) return;
+  const float* own = op.query + (head * op.queries + query) * op.width;
+  float sums[kPlainChannels] = {}, largest = kLowest, total = 0.0f;
+  for (int64_t first = 0; first < op.keys; first += kWarpSize) {
+    const int64_t number = first + lane;
+    float score = kLowest;
+    if (number < op.keys) {
+      const float* key = op.row(op.key, op.new_key, head, number);
+      score = 0.0f;
+      for (int64_t channel = 0; channel < op.width; ++channel) score += own[channel] * key[channel];
+      score *= op.scale;
+    }
+    float most = fmaxf(largest, score);
+    for (unsigned mask = 16; mask > 0; mask /= 2) most = fmaxf(most, shuffle_xor(most, mask));
+    const float weight = number < op.keys ? expf(score - most) : 0.0f, shrink = expf(largest - most);
+    float sum = weight;
+    for (unsigned mask = 16; mask > 0; mask /= 2) sum += shuffle_xor(sum, mask);
+    total = total * shrink + sum;
+    largest = most;
+    for (int i = 0; i < kPlainChannels; ++i) sums[i] *= shrink;
+    for (unsigned from = 0; from < kWarpSize; ++from) {
+      const float share = shuffle_from(weight, from);
+      if (first + from >= op.keys) continue;
+      const float* value = op.row(op.value, op.new_value, head, first + from);
+      for (int i = 0; i < kPlainChannels; ++i) {
+        const int64_t channel = lane + static_cast<int64_t>(i) * kWarpSize;
+        if (channel < op.width) sums[i] += share * value[channel];
+      }
+    }
+  }
+  for (int i = 0; i < kPlainChannels; ++i) {
+    const int64_t channel = lane + static_cast<int64_t>(i) * kWarpSize;
+    if (channel < op.width) op.out[(head * op.queries + query) * op.width + channel] = sums[i] / total;
+  }
+}
+
+template <typename T, int Width>
+int attend(const AttentionOperands<T>& op, Stream stream) {
+  const dim3 grid(static_cast<unsigned>(divided_up(op.queries, kAttentionQueries)), static_cast<unsigned>(op.heads));
+  RETOUCH_LAUNCH((edit_attention_kernel<T, Width>), grid, dim3(kAttentionThreads), stream, op);
+  return last_error();
+}
+
+/// What a call returns that no kernel is made for.
+constexpr int kNotSupported = -1;
+constexpr int64_t kMostWidth = 256;
+
+/// out [heads, queries, width]; widths up to 256.
+template <typename T>
+int edit_attention(const AttentionOperands<T>& op, Stream stream) {
+  if (op.width > kMostWidth || op.keys == 0) return kNotSupported;
+  if (op.queries == 0 || op.heads == 0 || op.width == 0) return 0;
+  if (op.width <= 32) return attend<T, 32>(op, stream);
+  if (op.width <= 64) return attend<T, 64>(op, stream);
+  if (op.width <= 128) return attend<T, 128>(op, stream);
+  return attend<T, 256>(op, stream);
+}
+
+template <>
+inline int edit_attention<float>(const AttentionOperands<float>& op, Stream stream) {
+  if (op.width > kMostWidth || op.keys == 0) return kNotSupported;
+  if (op.queries == 0 || op.heads == 0 || op.width == 0) return 0;
+  const dim3 grid(static_cast<unsigned>(divided_up(op.queries, kPlainWarps)), static_cast<unsigned>(op.heads));
+  RETOUCH_LAUNCH(plain_attention_kernel, grid, dim3(kPlainWarps * kWarpSize), stream, op);
+  return last_error();
+}
+
+}  // namespace retouch

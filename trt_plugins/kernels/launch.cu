@@ -1,0 +1,100 @@
+// The kernels as plain C functions, to be called from Python, plugins and other languages.
+//
+// nvcc makes a library for GPUs of this file, a C++ compiler one that runs the same kernels on the host. Pointers are to
+// memory of the device, or of the host. All return zero, or CUDA's error, or -1 for what no kernel is made for.
+#include <cmath>
+
+#include "edit_attention.cuh"
+#include "edit_conv.cuh"
+#include "edit_group_norm.cuh"
+#include "gather_rows.cuh"
+#include "scatter_rows.cuh"
+
+namespace {
+
+using retouch::RowTable;
+using retouch::Stream;
+
+/// The element types, by their numbers in these functions.
+enum Type { kFloat32 = 0, kFloat16 = 1, kBFloat16 = 2 };
+
+RowTable table_of(const void* rows, int64_t active, const void* cached, const int64_t* halo, int64_t halo_count, const void* pad) {
+  return {static_cast<const char*>(rows), active, static_cast<const char*>(cached), halo, halo_count, static_cast<const char*>(pad)};
+}
+
+template <typename T>
+const T* typed(const void* pointer) {
+  return static_cast<const T*>(pointer);
+}
+
+/// Calls ``run`` with a null pointer of the element type.
+template <typename Run>
+int with_type(int type, Run run) {
+  switch (type) {
+    case kFloat32: return run(static_cast<float*>(nullptr));
+    case kFloat16: return run(static_cast<retouch::Half*>(nullptr));
+    case kBFloat16: return run(static_cast<retouch::BFloat16*>(nullptr));
+    default: return retouch::kNotSupported;
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+#define RETOUCH_API __attribute__((visibility("default")))
+
+RETOUCH_API int retouch_gather_rows(void* out, const void* rows, int64_t active, const void* cached, const int64_t* halo,
+                                    int64_t halo_count, const void* pad, const int64_t* neighbours, int64_t entries, int64_t row_bytes,
+                                    void* stream) {
+  return retouch::gather_rows(out, table_of(rows, active, cached, halo, halo_count, pad), neighbours, entries, row_bytes,
+                              static_cast<Stream>(stream));
+}
+
+RETOUCH_API int retouch_masked_merge(void* out, const void* cached, const int64_t* sizes, int axes, const int64_t* index,
+                                     const void* rows, int64_t entries, int64_t row_bytes, void* stream) {
+  if (axes < 1 || axes > retouch::kMostLeadingAxes) return retouch::kNotSupported;
+  retouch::LeadingAxes leading = {{1, 1, 1, 1}, axes};
+  for (int axis = 0; axis < axes; ++axis) leading.sizes[axis] = sizes[axis];
+  return retouch::masked_merge(out, cached, leading, index, rows, entries, row_bytes, static_cast<Stream>(stream));
+}
+
+RETOUCH_API int retouch_edit_conv(int type, void* out, const void* rows, int64_t active, const void* cached, const int64_t* halo,
+                                  int64_t halo_count, const void* pad, const int64_t* neighbours, const void* weight, const void* bias,
+                                  int64_t targets, int64_t taps, int64_t channels, int64_t columns, void* stream) {
+  const RowTable table = table_of(rows, active, cached, halo, halo_count, pad);
+  return with_type(type, [&](auto* element) {
+    using T = std::remove_pointer_t<decltype(element)>;
+    return retouch::edit_conv<T>({static_cast<T*>(out), table, neighbours, typed<T>(weight), typed<T>(bias), targets, taps, channels,
+                                  columns, false},
+                                 static_cast<Stream>(stream));
+  });
+}
+
+RETOUCH_API int retouch_fill_slots(int32_t* slot, const int64_t* rows, int64_t count, int64_t keys, void* stream) {
+  return retouch::fill_slots(slot, rows, count, keys, static_cast<Stream>(stream));
+}
+
+RETOUCH_API int retouch_edit_attention(int type, void* out, const void* query, const void* key, const void* value, const void* new_key,
+                                       const void* new_value, const int32_t* slot, int64_t heads, int64_t queries, int64_t keys,
+                                       int64_t overlay, int64_t width, float scale, void* stream) {
+  return with_type(type, [&](auto* element) {
+    using T = std::remove_pointer_t<decltype(element)>;
+    return retouch::edit_attention<T>({static_cast<T*>(out), typed<T>(query), typed<T>(key), typed<T>(value), typed<T>(new_key),
+                                       typed<T>(new_value), slot, heads, queries, keys, overlay, width, scale},
+                                      static_cast<Stream>(stream));
+  });
+}
+
+RETOUCH_API int retouch_edit_group_norm(int type, void* out, const void* in, const float* moments, const void* gain, const void* bias,
+                                        int64_t rows, int64_t channels, int64_t groups, float epsilon, void* stream) {
+  if (groups < 1 || channels % groups != 0) return retouch::kNotSupported;
+  return with_type(type, [&](auto* element) {
+    using T = std::remove_pointer_t<decltype(element)>;
+    return retouch::edit_group_norm<T>({static_cast<T*>(out), typed<T>(in), moments, typed<T>(gain), typed<T>(bias), rows, channels,
+                                        groups, epsilon},
+                                       static_cast<Stream>(stream));
+  });
+}
+
+}  // extern "C"
