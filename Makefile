@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench bench-families bench-size demo fidelity generations-study norm-study scenes-train validate test test-fast test-optimum lint clean
+.PHONY: bench bench-families bench-size demo kernels plugins fidelity generations-study norm-study scenes-train validate test test-fast test-optimum lint clean
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -15,7 +15,8 @@ $(HEADERS)/.tried:
 	touch $@
 
 # torch comes first and pinned, so that the extras below are content with it and bring no CUDA build. The terrain model's
-# package comes without its dependencies: it asks for onnxruntime-gpu, which would overwrite onnxruntime.
+# package comes without its dependencies: it asks for onnxruntime-gpu, which would overwrite onnxruntime. Tests compile the
+# TensorRT plugins with headers that kernel-lens brings, if no others are named; nothing else of it is used.
 $(STAMP): pyproject.toml $(NATIVE) $(HEADERS)/.tried
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -24,6 +25,7 @@ $(STAMP): pyproject.toml $(NATIVE) $(HEADERS)/.tried
 	ORT_ROOT="$${ORT_ROOT:-$(CURDIR)/$(HEADERS)/root}" PATH="$(CURDIR)/$(BIN):$$PATH" \
 		$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[cpu,demo,models,trt,validate,dev]"
 	$(BIN)/python -m pip install --quiet --no-deps adaptive-terrain-diffusion==0.4.2
+	$(BIN)/python -m pip install --quiet --no-deps kernel-lens==2.0.1
 	touch $@
 
 # Measurements, the original model's as well, are taken with memory in huge pages; docs/benchmarks.md says what they do.
@@ -82,6 +84,26 @@ $(OPTIMUM)/.installed: pyproject.toml
 
 test-optimum: $(OPTIMUM)/.installed
 	$(OPTIMUM)/bin/python -m pytest tests/plugin/drop_in
+
+# The CUDA kernels as a library with plain C functions, for the cards that nvcc is told of and, as PTX, for later ones.
+NVCC ?= nvcc
+KERNEL_CARDS ?= 75 80 86 89 90 100 120
+KERNEL_LIBRARY ?= build/kernels/libretouch_kernels.so
+NVCC_FLAGS := -std=c++17 -O3 -shared -Werror all-warnings -Xcompiler -Wall,-Wextra,-fPIC,-fvisibility=hidden \
+	$(foreach card,$(KERNEL_CARDS),-gencode arch=compute_$(card),code=sm_$(card)) \
+	-gencode arch=compute_$(lastword $(KERNEL_CARDS)),code=compute_$(lastword $(KERNEL_CARDS))
+kernels:
+	mkdir -p $(dir $(KERNEL_LIBRARY))
+	$(NVCC) $(NVCC_FLAGS) trt_plugins/kernels/launch.cu -o $(KERNEL_LIBRARY)
+
+# The same as plugins of TensorRT, whose headers TENSORRT_INCLUDE_DIR or TENSORRT_ROOT names; nothing is linked.
+PLUGIN_LIBRARY ?= build/kernels/libretouch_trt.so
+TENSORRT_INCLUDE_DIR ?= $(TENSORRT_ROOT)/include
+plugins:
+	test -f "$(TENSORRT_INCLUDE_DIR)/NvInferRuntime.h" || { echo "Set TENSORRT_INCLUDE_DIR or TENSORRT_ROOT." >&2; exit 1; }
+	mkdir -p $(dir $(PLUGIN_LIBRARY))
+	$(NVCC) $(NVCC_FLAGS) -isystem "$(TENSORRT_INCLUDE_DIR)" trt_plugins/plugins/plugin.cc trt_plugins/plugins/operators.cc \
+		trt_plugins/plugins/exports.cc trt_plugins/kernels/launch.cu -o $(PLUGIN_LIBRARY)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

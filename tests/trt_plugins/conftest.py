@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +13,21 @@ import pytest
 
 from retouch.bundle import Bundle
 from retouch.export import ExportOptions, export_onnx
+from tests.trt_plugins.host_plugins import missing
 
 REQUIRED = "RETOUCH_REQUIRE_TRT"
+COMPILER = shutil.which("g++")
 INSTALLED = importlib.util.find_spec("tensorrt_rtx") is not None
 
-if not INSTALLED and os.environ.get(REQUIRED) == "1":
-    raise pytest.UsageError(f'{REQUIRED}=1, but tensorrt_rtx is not installed; pip install "retouch[trt]"')
+if os.environ.get(REQUIRED) == "1" and not (INSTALLED and COMPILER):
+    raise pytest.UsageError(f'{REQUIRED}=1, but there is no tensorrt_rtx (pip install "retouch[trt]") or no g++')
 
-collect_ignore_glob = [] if INSTALLED else ["test_rtx_*.py"]
+collect_ignore_glob = [
+    *([] if INSTALLED else ["test_rtx_*.py"]),
+    *([] if COMPILER else ["test_host_*.py"]),
+    *([] if INSTALLED and not missing() else ["test_host_plugins.py"]),
+    *([] if COMPILER and shutil.which("nvcc") else ["test_nvcc.py"]),
+]
 
 MODEL = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -48,7 +56,11 @@ WEIGHTS = {
 
 
 def pytest_report_header() -> str:
-    return "TensorRT-RTX: " + ("installed" if INSTALLED else "not installed, no engines are built")
+    engines = "installed" if INSTALLED else "not installed, no engines are built"
+    kernels = COMPILER or "not tested, there is no g++"
+    cards = shutil.which("nvcc") or "not compiled, there is no nvcc"
+    plugins = f"not tested, there is no {missing()}" if missing() else "tested"
+    return f"TensorRT-RTX: {engines}; CUDA kernels on the host: {kernels}, for cards: {cards}; plugins: {plugins}"
 
 
 def write_model(folder: Path) -> Path:

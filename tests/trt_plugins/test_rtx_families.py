@@ -31,7 +31,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("dit_tiny", "float16"),
         ("llada_tiny", "float32"),
         ("llada_tiny", "float16"),
-        ("unet2d_condition_tiny", "float16"),
+        pytest.param("unet2d_condition_tiny", "float16", marks=pytest.mark.slow),
         pytest.param("unet2d_condition_tiny", "float32", marks=pytest.mark.slow),
     ],
 )

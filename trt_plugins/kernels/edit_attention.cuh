@@ -5,6 +5,7 @@
 // FlashAttention-2, arXiv:2307.08691). Floor: 4 * M * N * D operations and 2 * N * D * size bytes per head.
 #pragma once
 
+#include "launch.h"
 #include "warp.cuh"
 
 namespace retouch {
@@ -228,14 +229,12 @@ int attend(const AttentionOperands<T>& op, Stream stream) {
   return last_error();
 }
 
-/// What a call returns that no kernel is made for.
-constexpr int kNotSupported = -1;
 constexpr int64_t kMostWidth = 256;
 
 /// out [heads, queries, width]; widths up to 256.
 template <typename T>
 int edit_attention(const AttentionOperands<T>& op, Stream stream) {
-  if (op.width > kMostWidth || op.keys == 0) return kNotSupported;
+  if (op.width > kMostWidth || op.keys == 0) return RETOUCH_NOT_SUPPORTED;
   if (op.queries == 0 || op.heads == 0 || op.width == 0) return 0;
   if (op.width <= 32) return attend<T, 32>(op, stream);
   if (op.width <= 64) return attend<T, 64>(op, stream);
@@ -245,7 +244,7 @@ int edit_attention(const AttentionOperands<T>& op, Stream stream) {
 
 template <>
 inline int edit_attention<float>(const AttentionOperands<float>& op, Stream stream) {
-  if (op.width > kMostWidth || op.keys == 0) return kNotSupported;
+  if (op.width > kMostWidth || op.keys == 0) return RETOUCH_NOT_SUPPORTED;
   if (op.queries == 0 || op.heads == 0 || op.width == 0) return 0;
   const dim3 grid(static_cast<unsigned>(divided_up(op.queries, kPlainWarps)), static_cast<unsigned>(op.heads));
   RETOUCH_LAUNCH(plain_attention_kernel, grid, dim3(kPlainWarps * kWarpSize), stream, op);

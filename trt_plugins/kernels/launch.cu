@@ -1,8 +1,10 @@
 // The kernels as plain C functions, to be called from Python, plugins and other languages.
 //
-// nvcc makes a library for GPUs of this file, a C++ compiler one that runs the same kernels on the host. Pointers are to
-// memory of the device, or of the host. All return zero, or CUDA's error, or -1 for what no kernel is made for.
+// nvcc makes a library for GPUs of this file, a C++ compiler one that runs the same kernels on the host.
+#include "launch.h"
+
 #include <cmath>
+#include <type_traits>
 
 #include "edit_attention.cuh"
 #include "edit_conv.cuh"
@@ -14,9 +16,6 @@ namespace {
 
 using retouch::RowTable;
 using retouch::Stream;
-
-/// The element types, by their numbers in these functions.
-enum Type { kFloat32 = 0, kFloat16 = 1, kBFloat16 = 2 };
 
 RowTable table_of(const void* rows, int64_t active, const void* cached, const int64_t* halo, int64_t halo_count, const void* pad) {
   return {static_cast<const char*>(rows), active, static_cast<const char*>(cached), halo, halo_count, static_cast<const char*>(pad)};
@@ -31,10 +30,10 @@ const T* typed(const void* pointer) {
 template <typename Run>
 int with_type(int type, Run run) {
   switch (type) {
-    case kFloat32: return run(static_cast<float*>(nullptr));
-    case kFloat16: return run(static_cast<retouch::Half*>(nullptr));
-    case kBFloat16: return run(static_cast<retouch::BFloat16*>(nullptr));
-    default: return retouch::kNotSupported;
+    case RETOUCH_FLOAT32: return run(static_cast<float*>(nullptr));
+    case RETOUCH_FLOAT16: return run(static_cast<retouch::Half*>(nullptr));
+    case RETOUCH_BFLOAT16: return run(static_cast<retouch::BFloat16*>(nullptr));
+    default: return RETOUCH_NOT_SUPPORTED;
   }
 }
 
@@ -42,24 +41,22 @@ int with_type(int type, Run run) {
 
 extern "C" {
 
-#define RETOUCH_API __attribute__((visibility("default")))
-
-RETOUCH_API int retouch_gather_rows(void* out, const void* rows, int64_t active, const void* cached, const int64_t* halo,
+int retouch_gather_rows(void* out, const void* rows, int64_t active, const void* cached, const int64_t* halo,
                                     int64_t halo_count, const void* pad, const int64_t* neighbours, int64_t entries, int64_t row_bytes,
                                     void* stream) {
   return retouch::gather_rows(out, table_of(rows, active, cached, halo, halo_count, pad), neighbours, entries, row_bytes,
                               static_cast<Stream>(stream));
 }
 
-RETOUCH_API int retouch_masked_merge(void* out, const void* cached, const int64_t* sizes, int axes, const int64_t* index,
+int retouch_masked_merge(void* out, const void* cached, const int64_t* sizes, int axes, const int64_t* index,
                                      const void* rows, int64_t entries, int64_t row_bytes, void* stream) {
-  if (axes < 1 || axes > retouch::kMostLeadingAxes) return retouch::kNotSupported;
+  if (axes < 1 || axes > retouch::kMostLeadingAxes) return RETOUCH_NOT_SUPPORTED;
   retouch::LeadingAxes leading = {{1, 1, 1, 1}, axes};
   for (int axis = 0; axis < axes; ++axis) leading.sizes[axis] = sizes[axis];
   return retouch::masked_merge(out, cached, leading, index, rows, entries, row_bytes, static_cast<Stream>(stream));
 }
 
-RETOUCH_API int retouch_edit_conv(int type, void* out, const void* rows, int64_t active, const void* cached, const int64_t* halo,
+int retouch_edit_conv(int type, void* out, const void* rows, int64_t active, const void* cached, const int64_t* halo,
                                   int64_t halo_count, const void* pad, const int64_t* neighbours, const void* weight, const void* bias,
                                   int64_t targets, int64_t taps, int64_t channels, int64_t columns, void* stream) {
   const RowTable table = table_of(rows, active, cached, halo, halo_count, pad);
@@ -71,11 +68,11 @@ RETOUCH_API int retouch_edit_conv(int type, void* out, const void* rows, int64_t
   });
 }
 
-RETOUCH_API int retouch_fill_slots(int32_t* slot, const int64_t* rows, int64_t count, int64_t keys, void* stream) {
+int retouch_fill_slots(int32_t* slot, const int64_t* rows, int64_t count, int64_t keys, void* stream) {
   return retouch::fill_slots(slot, rows, count, keys, static_cast<Stream>(stream));
 }
 
-RETOUCH_API int retouch_edit_attention(int type, void* out, const void* query, const void* key, const void* value, const void* new_key,
+int retouch_edit_attention(int type, void* out, const void* query, const void* key, const void* value, const void* new_key,
                                        const void* new_value, const int32_t* slot, int64_t heads, int64_t queries, int64_t keys,
                                        int64_t overlay, int64_t width, float scale, void* stream) {
   return with_type(type, [&](auto* element) {
@@ -86,9 +83,9 @@ RETOUCH_API int retouch_edit_attention(int type, void* out, const void* query, c
   });
 }
 
-RETOUCH_API int retouch_edit_group_norm(int type, void* out, const void* in, const float* moments, const void* gain, const void* bias,
+int retouch_edit_group_norm(int type, void* out, const void* in, const float* moments, const void* gain, const void* bias,
                                         int64_t rows, int64_t channels, int64_t groups, float epsilon, void* stream) {
-  if (groups < 1 || channels % groups != 0) return retouch::kNotSupported;
+  if (groups < 1 || channels % groups != 0) return RETOUCH_NOT_SUPPORTED;
   return with_type(type, [&](auto* element) {
     using T = std::remove_pointer_t<decltype(element)>;
     return retouch::edit_group_norm<T>({static_cast<T*>(out), typed<T>(in), moments, typed<T>(gain), typed<T>(bias), rows, channels,

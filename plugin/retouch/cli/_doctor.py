@@ -45,9 +45,9 @@ _PACKAGES = (
     _Package("torch", "reference models", 'pip install "retouch[torch]"'),
     _Package("diffusers", "reference models", 'pip install "retouch[models]"'),
     _Package("polygraphy", "retouch validate", 'pip install "retouch[validate]"'),
-    _Package("tensorrt_rtx", "TensorRT engines (nothing uses it yet)", 'pip install "retouch[trt]"'),
+    _Package("tensorrt_rtx", "retouch build", 'pip install "retouch[trt]"'),
 )
-_DISTRIBUTIONS = {"PIL": "pillow"}
+_DISTRIBUTIONS = {"PIL": "pillow", "tensorrt_rtx": "tensorrt-rtx-cu13"}
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 _MISSING = _FOUND = 1
 

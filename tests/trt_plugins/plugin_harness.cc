@@ -1,0 +1,297 @@
+// Drives every plugin of the library through its life, as TensorRT does: made from fields, asked for types, shapes, formats
+// and workspace, cloned, written down, made again from that, attached to a context, run. Kernels run on the host.
+// Exits with 0, or prints what was expected and got.
+#include <NvInferRuntime.h>
+#include <dlfcn.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+// A registry has members that are deprecated.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+using namespace nvinfer1;
+
+namespace {
+
+/// Notes what a library registers when it is loaded.
+class Registry final : public IPluginRegistry {
+ public:
+  ~Registry() noexcept override = default;
+  bool registerCreator(IPluginCreatorInterface& creator, const char* plugin_namespace) noexcept override {
+    names.push_back(std::string(plugin_namespace) + "." + static_cast<IPluginCreatorV3One&>(creator).getPluginName());
+    return true;
+  }
+  bool registerCreator(IPluginCreator&, const char*) noexcept override { return false; }
+  IPluginCreator* const* getPluginCreatorList(int32_t*) const noexcept override { return nullptr; }
+  IPluginCreator* getPluginCreator(const char*, const char*, const char*) noexcept override { return nullptr; }
+  void setErrorRecorder(IErrorRecorder*) noexcept override {}
+  IErrorRecorder* getErrorRecorder() const noexcept override { return nullptr; }
+  bool deregisterCreator(const IPluginCreator&) noexcept override { return false; }
+  bool isParentSearchEnabled() const override { return false; }
+  void setParentSearchEnabled(bool) override {}
+  PluginLibraryHandle loadLibrary(const char*) noexcept override { return nullptr; }
+  void deregisterLibrary(PluginLibraryHandle) noexcept override {}
+  IPluginCreatorInterface* const* getAllCreators(int32_t*) const noexcept override { return nullptr; }
+  IPluginCreatorInterface* getCreator(const char*, const char*, const char*) noexcept override { return nullptr; }
+  bool deregisterCreator(const IPluginCreatorInterface&) noexcept override { return false; }
+  IPluginResource* acquirePluginResource(const char*, IPluginResource*) noexcept override { return nullptr; }
+  int32_t releasePluginResource(const char*) noexcept override { return 0; }
+  IPluginCreatorInterface* const* getAllCreatorsRecursive(int32_t*) noexcept override { return nullptr; }
+
+  std::vector<std::string> names;
+};
+
+Registry registry;
+int32_t major_version = NV_TENSORRT_MAJOR;
+
+void expect(bool holds, const std::string& what) {
+  if (holds) return;
+  fprintf(stderr, "failed: %s\n", what.c_str());
+  exit(1);
+}
+
+class Logger final : public ILogger, public ILoggerFinder {
+ public:
+  void log(Severity severity, const char* text) noexcept override {
+    if (severity <= Severity::kERROR) errors.emplace_back(text);
+  }
+  ILogger* findLogger() override { return this; }
+  std::vector<std::string> errors;
+};
+
+// Shapes follow from dims of the inputs alone, so that only their identity counts.
+class Expression final : public IDimensionExpr {
+ public:
+  ~Expression() noexcept override = default;
+};
+class Builder final : public IExprBuilder {
+ public:
+  ~Builder() noexcept override = default;
+};
+
+struct Tensor {
+  std::vector<int64_t> dims;
+  DataType type;
+  std::vector<float> numbers;
+  std::vector<int64_t> integers;
+
+  const void* data() const { return type == DataType::kINT64 ? static_cast<const void*>(integers.data()) : numbers.data(); }
+};
+
+Tensor floats(std::vector<int64_t> dims, std::vector<float> numbers) { return {dims, DataType::kFLOAT, numbers, {}}; }
+Tensor integers(std::vector<int64_t> dims, std::vector<int64_t> numbers) { return {dims, DataType::kINT64, {}, numbers}; }
+
+/// What a plugin is to do.
+struct Case {
+  std::vector<Tensor> inputs;
+  /// Per dim of the output, the input and the axis that it comes from.
+  std::vector<std::pair<int, int>> shape;
+  std::vector<float> expected;
+  size_t workspace = 0;
+  int aliased = -1;
+  const char* attribute = nullptr;
+  float value = 0;
+};
+
+std::map<std::string, Case> cases() {
+  const std::vector<Tensor> table = {floats({2, 2}, {1, 2, 3, 4}), floats({3, 2}, {10, 20, 30, 40, 50, 60}), integers({1}, {2}),
+                                     floats({1, 2}, {0, 0}), integers({2, 2}, {0, 2, 3, 1})};
+  std::vector<Tensor> conv = table;
+  conv.push_back(floats({1, 4}, {1, 10, 100, 1000}));
+  conv.push_back(floats({1}, {0.5f}));
+  const std::vector<Tensor> merge = {floats({3, 2}, {1, 2, 3, 4, 5, 6}), integers({1, 1}, {1}), floats({1, 2}, {7, 8})};
+  std::map<std::string, Case> all;
+  all["GatherRows"] = {table, {{4, 0}, {4, 1}, {0, 1}}, {1, 2, 50, 60, 0, 0, 3, 4}};
+  all["EditConv"] = {conv, {{4, 0}, {5, 0}}, {1 + 20 + 5000 + 60000 + 0.5f, 0 + 300 + 4000 + 0.5f}};
+  all["MaskedMerge"] = {merge, {{0, 0}, {0, 1}}, {1, 2, 7, 8, 5, 6}};
+  all["ScatterRows"] = all["MaskedMerge"];
+  all["ScatterRows"].aliased = 0;
+  // Both keys are the same, so that the result is the mean of the values; the second one is laid over.
+  all["EditAttention"] = {{floats({1, 1, 2}, {1, 1}), floats({1, 2, 2}, {1, 2, 3, 4}), floats({1, 2, 2}, {2, 4, 6, 8}),
+                           floats({1, 1, 2}, {1, 2}), floats({1, 1, 2}, {4, 8}), integers({1}, {1})},
+                          {{0, 0}, {0, 1}, {0, 2}}, {3, 6}, 8, -1, "scale", 0.25f};
+  all["EditGroupNorm"] = {{floats({1, 2}, {3, 5}), floats({2, 1, 1}, {1, 3}), floats({2}, {1, 2}), floats({2}, {0, 1})},
+                          {{0, 0}, {0, 1}}, {1, 5}, 0, -1, "epsilon", 1.0f};
+  return all;
+}
+
+PluginTensorDesc described(const Tensor& tensor) {
+  PluginTensorDesc desc{};
+  desc.dims.nbDims = static_cast<int32_t>(tensor.dims.size());
+  for (size_t axis = 0; axis < tensor.dims.size(); ++axis) desc.dims.d[axis] = tensor.dims[axis];
+  desc.type = tensor.type;
+  desc.format = TensorFormat::kLINEAR;
+  return desc;
+}
+
+DynamicPluginTensorDesc open(const PluginTensorDesc& desc) { return {desc, desc.dims, desc.dims, desc.dims}; }
+
+template <typename Interface>
+Interface& capability(IPluginV3& plugin, PluginCapabilityType type) {
+  IPluginCapability* found = plugin.getCapabilityInterface(type);
+  expect(found != nullptr, "every capability");
+  return static_cast<Interface&>(*found);
+}
+
+void check_core(IPluginV3& plugin, const std::string& name) {
+  auto& core = capability<IPluginV3OneCore>(plugin, PluginCapabilityType::kCORE);
+  expect(core.getPluginName() == name, "the creator's name");
+  expect(std::string(core.getPluginVersion()) == "1" && std::string(core.getPluginNamespace()) == "ai.retouch", "version and namespace");
+}
+
+void check_shapes(IPluginV3OneBuild& build, const Case& wanted) {
+  std::vector<std::vector<std::unique_ptr<Expression>>> dims;
+  std::vector<DimsExprs> inputs;
+  for (const Tensor& tensor : wanted.inputs) {
+    dims.emplace_back();
+    DimsExprs exprs{};
+    exprs.nbDims = static_cast<int32_t>(tensor.dims.size());
+    for (int32_t axis = 0; axis < exprs.nbDims; ++axis) {
+      dims.back().push_back(std::make_unique<Expression>());
+      exprs.d[axis] = dims.back().back().get();
+    }
+    inputs.push_back(exprs);
+  }
+  Builder builder;
+  DimsExprs output{};
+  const auto count = static_cast<int32_t>(inputs.size());
+  expect(build.getOutputShapes(inputs.data(), count, nullptr, 0, &output, 1, builder) == 0, "shapes");
+  expect(output.nbDims == static_cast<int32_t>(wanted.shape.size()), "the output's rank");
+  for (size_t axis = 0; axis < wanted.shape.size(); ++axis)
+    expect(output.d[axis] == inputs[wanted.shape[axis].first].d[wanted.shape[axis].second], "the output's dim " + std::to_string(axis));
+  expect(build.getOutputShapes(inputs.data(), count - 1, nullptr, 0, &output, 1, builder) != 0, "an input that lacks to be noticed");
+}
+
+void check_formats(IPluginV3OneBuild& build, const std::vector<DynamicPluginTensorDesc>& tensors, const Case& wanted) {
+  const auto inputs = static_cast<int32_t>(wanted.inputs.size());
+  for (int32_t place = 0; place <= inputs; ++place) {
+    expect(build.supportsFormatCombination(place, tensors.data(), inputs, 1), "single precision at " + std::to_string(place));
+    std::vector<DynamicPluginTensorDesc> other = tensors;
+    other[place].desc.format = TensorFormat::kHWC8;
+    expect(!build.supportsFormatCombination(place, other.data(), inputs, 1), "another format to be refused");
+    other = tensors;
+    other[place].desc.type = DataType::kINT8;
+    expect(!build.supportsFormatCombination(place, other.data(), inputs, 1), "another type to be refused");
+  }
+  for (DataType type : {DataType::kHALF, DataType::kBF16}) {
+    std::vector<DynamicPluginTensorDesc> narrow = tensors;
+    narrow[0].desc.type = type;
+    narrow[inputs].desc.type = type;
+    expect(build.supportsFormatCombination(0, narrow.data(), inputs, 1), "half precision");
+    expect(build.supportsFormatCombination(inputs, narrow.data(), inputs, 1), "an output of the first input's type");
+    narrow[inputs].desc.type = DataType::kFLOAT;
+    expect(!build.supportsFormatCombination(inputs, narrow.data(), inputs, 1), "an output of another type to be refused");
+  }
+}
+
+void check_build(IPluginV3& plugin, const Case& wanted) {
+  auto& build = capability<IPluginV3OneBuildV2>(plugin, PluginCapabilityType::kBUILD);
+  std::vector<DynamicPluginTensorDesc> tensors;
+  std::vector<DataType> types;
+  for (const Tensor& tensor : wanted.inputs) {
+    tensors.push_back(open(described(tensor)));
+    types.push_back(tensor.type);
+  }
+  const auto count = static_cast<int32_t>(types.size());
+  tensors.push_back(open(described(floats({1}, {0}))));
+  DataType type = DataType::kINT32;
+  expect(build.getNbOutputs() == 1 && build.getOutputDataTypes(&type, 1, types.data(), count) == 0, "one output");
+  expect(type == DataType::kFLOAT, "an output of the first input's type");
+  check_shapes(build, wanted);
+  check_formats(build, tensors, wanted);
+  expect(build.configurePlugin(tensors.data(), count, &tensors.back(), 1) == 0, "to be configured");
+  expect(build.configurePlugin(tensors.data(), count - 1, &tensors.back(), 1) != 0, "an input that lacks to be noticed");
+  expect(build.getWorkspaceSize(tensors.data(), count, &tensors.back(), 1) == wanted.workspace, "workspace");
+  expect(build.getTimingCacheID() != nullptr, "an id, without which nothing is cached");
+  expect(build.getAliasedInput(0) == wanted.aliased && build.getAliasedInput(1) == -1, "the aliased input");
+}
+
+void check_run(IPluginV3& plugin, const Case& wanted) {
+  auto& runtime = capability<IPluginV3OneRuntime>(plugin, PluginCapabilityType::kRUNTIME);
+  std::vector<PluginTensorDesc> inputs;
+  std::vector<const void*> pointers;
+  for (const Tensor& tensor : wanted.inputs) {
+    inputs.push_back(described(tensor));
+    pointers.push_back(tensor.data());
+  }
+  std::vector<float> result(wanted.expected.size(), -12345.0f);
+  if (wanted.aliased >= 0) {
+    result = wanted.inputs[wanted.aliased].numbers;
+    pointers[wanted.aliased] = result.data();
+  }
+  PluginTensorDesc output = described(floats({static_cast<int64_t>(result.size())}, {}));
+  void* out[] = {result.data()};
+  std::vector<char> workspace(wanted.workspace + 1);
+  const auto count = static_cast<int32_t>(inputs.size());
+  expect(runtime.onShapeChange(inputs.data(), count, &output, 1) == 0, "the shapes to be taken");
+  expect(runtime.enqueue(inputs.data(), &output, pointers.data(), out, workspace.data(), nullptr) == 0, "to run");
+  for (size_t i = 0; i < result.size(); ++i)
+    expect(std::fabs(result[i] - wanted.expected[i]) <= 1e-5f * (1 + std::fabs(wanted.expected[i])),
+           "number " + std::to_string(i) + " to be " + std::to_string(wanted.expected[i]) + ", got " + std::to_string(result[i]));
+}
+
+void check_life(IPluginCreatorV3One& creator, const Case& wanted, Logger& logger) {
+  const PluginFieldCollection* names = creator.getFieldNames();
+  expect(names->nbFields == (wanted.attribute == nullptr ? 0 : 1), "the attributes");
+  PluginField field(wanted.attribute, &wanted.value, PluginFieldType::kFLOAT32, 1);
+  const PluginFieldCollection fields = {wanted.attribute == nullptr ? 0 : 1, &field}, none = {0, nullptr};
+  if (wanted.attribute != nullptr) {
+    expect(std::string(names->fields[0].name) == wanted.attribute, "the attribute's name");
+    expect(creator.createPlugin("node", &none, TensorRTPhase::kBUILD) == nullptr, "a missing attribute to be refused");
+    expect(!logger.errors.empty() && logger.errors.back().find(wanted.attribute) != std::string::npos, "the attribute to be named");
+  }
+  std::unique_ptr<IPluginV3> made(creator.createPlugin("node", &fields, TensorRTPhase::kBUILD));
+  expect(made != nullptr, "a plugin");
+  std::unique_ptr<IPluginV3> copy(made->clone());
+  made.reset();
+  check_core(*copy, creator.getPluginName());
+  check_build(*copy, wanted);
+  const auto* written = capability<IPluginV3OneRuntime>(*copy, PluginCapabilityType::kRUNTIME).getFieldsToSerialize();
+  std::unique_ptr<IPluginV3> again(creator.createPlugin("node", written, TensorRTPhase::kRUNTIME));
+  copy.reset();
+  expect(again != nullptr, "a plugin of what was written down");
+  auto& runtime = capability<IPluginV3OneRuntime>(*again, PluginCapabilityType::kRUNTIME);
+  std::unique_ptr<IPluginV3> attached(runtime.attachToContext(nullptr));
+  again.reset();
+  check_run(*attached, wanted);
+}
+
+}  // namespace
+
+extern "C" IPluginRegistry* getPluginRegistry() noexcept { return &registry; }
+extern "C" int32_t getInferLibMajorVersion() noexcept { return major_version; }
+
+// Arguments: the library, and what to add to the major version that this process claims to have of TensorRT.
+int main(int, char** arguments) {
+  const bool same = std::string(arguments[2]) == "0";
+  major_version += atoi(arguments[2]);
+  void* library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
+  expect(library != nullptr, "the library to load");
+  expect(registry.names.size() == (same ? cases().size() : 0), "creators registered with a TensorRT of the same version alone");
+  for (const std::string& name : registry.names) expect(name.rfind("ai.retouch.", 0) == 0, "the namespace");
+  auto* creators = reinterpret_cast<IPluginCreatorInterface* const* (*)(int32_t&)>(dlsym(library, "getCreators"));
+  auto* set_finder = reinterpret_cast<void (*)(ILoggerFinder*)>(dlsym(library, "setLoggerFinder"));
+  expect(creators != nullptr && set_finder != nullptr, "getCreators and setLoggerFinder");
+  Logger logger;
+  set_finder(&logger);
+  int32_t count = 0;
+  IPluginCreatorInterface* const* found = creators(count);
+  const std::map<std::string, Case> all = cases();
+  expect(count == static_cast<int32_t>(all.size()), "a creator for every operator");
+  for (int32_t i = 0; i < count; ++i) {
+    auto& creator = static_cast<IPluginCreatorV3One&>(*found[i]);
+    expect(std::string(creator.getInterfaceInfo().kind) == "PLUGIN CREATOR_V3ONE", "the only kind that serves all routes");
+    const auto wanted = all.find(creator.getPluginName());
+    expect(wanted != all.end(), std::string("no operator ") + creator.getPluginName());
+    check_life(creator, wanted->second, logger);
+    printf("%s\n", creator.getPluginName());
+  }
+  return 0;
+}

@@ -1,0 +1,60 @@
+"""The plugin library: every plugin's life, and how TensorRT's own registry takes it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.trt_plugins.host_plugins import compile_harness, compile_library
+
+OPERATORS = ["EditAttention", "EditConv", "EditGroupNorm", "GatherRows", "MaskedMerge", "ScatterRows"]
+REGISTRY = """
+import ctypes, os, sys
+import numpy as np
+import tensorrt_rtx as trt
+import tensorrt_rtx_libs
+
+# As programs have it that are linked with TensorRT: its symbols are there for who comes later.
+ctypes.CDLL(os.path.join(os.path.dirname(tensorrt_rtx_libs.__file__), "libtensorrt_rtx.so.1"), ctypes.RTLD_GLOBAL)
+ctypes.CDLL(sys.argv[1])
+registry = trt.get_plugin_registry()
+assert not [creator for creator in registry.all_creators if creator.plugin_namespace == "ai.retouch"]
+handle = registry.load_library(sys.argv[1])
+assert handle is not None
+creators = {creator.name: creator for creator in registry.all_creators if creator.plugin_namespace == "ai.retouch"}
+scale = trt.PluginField("scale", np.array([0.25], np.float32), trt.PluginFieldType.FLOAT32)
+plugin = creators["EditAttention"].create_plugin("node", trt.PluginFieldCollection([scale]), trt.TensorRTPhase.BUILD)
+core = plugin.get_capability_interface(trt.PluginCapabilityType.CORE)
+assert (core.plugin_name, core.plugin_version, core.plugin_namespace) == ("EditAttention", "1", "ai.retouch")
+print(*sorted(creators))
+del plugin, core, creators
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_library(tmp_path_factory.mktemp("plugins"))
+
+
+@pytest.fixture(scope="module")
+def harness(library: Path) -> Path:
+    return compile_harness(library.parent)
+
+
+@pytest.mark.parametrize("version", ["0", "1"])
+def test_every_plugin_lives_as_tensorrt_has_it(library: Path, harness: Path, version: str) -> None:
+    done = subprocess.run([str(harness), str(library), version], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == OPERATORS
+
+
+def test_a_real_registry_lists_the_creators_and_makes_plugins(library: Path) -> None:
+    command = [sys.executable, "-c", REGISTRY, str(library)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == OPERATORS

@@ -1,0 +1,133 @@
+// What the plugins have in common: one object with all capabilities, whose operator says the rest.
+#pragma once
+
+#include <NvInferRuntime.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../kernels/launch.h"
+
+namespace retouch::trt {
+
+using nvinfer1::DataType;
+using nvinfer1::Dims;
+using nvinfer1::DimsExprs;
+using nvinfer1::DynamicPluginTensorDesc;
+using nvinfer1::PluginField;
+using nvinfer1::PluginFieldCollection;
+using nvinfer1::PluginTensorDesc;
+
+constexpr const char* kNamespace = "ai.retouch";
+constexpr const char* kVersion = "1";
+constexpr int32_t kFailed = -1;
+
+/// The tensors of a call.
+struct Call {
+  const PluginTensorDesc* inputs;
+  const PluginTensorDesc* outputs;
+  const void* const* in;
+  void* const* out;
+  void* workspace;
+  void* stream;
+};
+
+/// What an operator computes and wants. One object of each kind serves all its plugins.
+class Operator {
+ public:
+  virtual ~Operator() = default;
+  virtual const char* name() const = 0;
+  virtual int32_t inputs() const = 0;
+  /// Name of the one attribute, a float, or null.
+  virtual const char* attribute() const { return nullptr; }
+  /// Whether an input may have a type, given the type of the first input.
+  virtual bool takes(int32_t input, DataType type, DataType first) const = 0;
+  virtual void shape(const DimsExprs* inputs, DimsExprs& output) const = 0;
+  /// The input whose memory the output takes over, or -1.
+  virtual int32_t aliased() const { return -1; }
+  virtual size_t workspace(const DynamicPluginTensorDesc*) const { return 0; }
+  virtual int run(const Call& call, float attribute) const = 0;
+};
+
+/// All operators.
+const std::vector<const Operator*>& operators();
+
+/// A node of a network, or of a context.
+class Plugin final : public nvinfer1::IPluginV3,
+                     public nvinfer1::IPluginV3OneCore,
+                     public nvinfer1::IPluginV3OneBuildV2,
+                     public nvinfer1::IPluginV3OneRuntime {
+ public:
+  Plugin(const Operator& op, float attribute);
+  Plugin(const Plugin& other) : Plugin(other.op_, other.attribute_) {}
+
+  nvinfer1::IPluginCapability* getCapabilityInterface(nvinfer1::PluginCapabilityType type) noexcept override;
+  nvinfer1::IPluginV3* clone() noexcept override;
+
+  const char* getPluginName() const noexcept override { return op_.name(); }
+  const char* getPluginVersion() const noexcept override { return kVersion; }
+  const char* getPluginNamespace() const noexcept override { return kNamespace; }
+
+  int32_t configurePlugin(const DynamicPluginTensorDesc* in, int32_t inputs, const DynamicPluginTensorDesc* out,
+                          int32_t outputs) noexcept override;
+  int32_t getOutputDataTypes(DataType* types, int32_t outputs, const DataType* input_types, int32_t inputs) const noexcept override;
+  int32_t getOutputShapes(const DimsExprs* in, int32_t inputs, const DimsExprs* shape_inputs, int32_t shape_count, DimsExprs* out,
+                          int32_t outputs, nvinfer1::IExprBuilder& builder) noexcept override;
+  bool supportsFormatCombination(int32_t position, const DynamicPluginTensorDesc* tensors, int32_t inputs,
+                                 int32_t outputs) noexcept override;
+  int32_t getNbOutputs() const noexcept override { return 1; }
+  size_t getWorkspaceSize(const DynamicPluginTensorDesc* in, int32_t inputs, const DynamicPluginTensorDesc* out,
+                          int32_t outputs) const noexcept override;
+  const char* getTimingCacheID() noexcept override { return timing_id_.c_str(); }
+  int32_t getAliasedInput(int32_t output) noexcept override { return output == 0 ? op_.aliased() : -1; }
+
+  int32_t onShapeChange(const PluginTensorDesc* in, int32_t inputs, const PluginTensorDesc* out, int32_t outputs) noexcept override;
+  int32_t enqueue(const PluginTensorDesc* inputs, const PluginTensorDesc* outputs, const void* const* in, void* const* out,
+                  void* workspace, cudaStream_t stream) noexcept override;
+  nvinfer1::IPluginV3* attachToContext(nvinfer1::IPluginResourceContext* context) noexcept override;
+  const PluginFieldCollection* getFieldsToSerialize() noexcept override { return &fields_; }
+
+ private:
+  const Operator& op_;
+  float attribute_;
+  /// Plugins with equal ids share tactics that were timed.
+  std::string timing_id_;
+  PluginField field_;
+  PluginFieldCollection fields_;
+};
+
+/// Makes the plugins of an operator.
+class Creator final : public nvinfer1::IPluginCreatorV3One {
+ public:
+  explicit Creator(const Operator& op);
+  Creator(const Creator&) = delete;
+  nvinfer1::IPluginV3* createPlugin(const char* name, const PluginFieldCollection* fields, nvinfer1::TensorRTPhase phase) noexcept override;
+  const PluginFieldCollection* getFieldNames() noexcept override { return &fields_; }
+  const char* getPluginName() const noexcept override { return op_.name(); }
+  const char* getPluginVersion() const noexcept override { return kVersion; }
+  const char* getPluginNamespace() const noexcept override { return kNamespace; }
+
+ private:
+  const Operator& op_;
+  PluginField field_;
+  PluginFieldCollection fields_;
+};
+
+/// Tells TensorRT's logger, if it gave one.
+void log_error(const std::string& message) noexcept;
+
+inline bool is_number(DataType type) { return type == DataType::kFLOAT || type == DataType::kHALF || type == DataType::kBF16; }
+inline int type_number(DataType type) {
+  return type == DataType::kFLOAT ? RETOUCH_FLOAT32 : type == DataType::kHALF ? RETOUCH_FLOAT16 : RETOUCH_BFLOAT16;
+}
+inline int64_t number_bytes(DataType type) { return type == DataType::kFLOAT ? 4 : 2; }
+/// The product of the dims from an axis on.
+inline int64_t volume(const Dims& dims, int32_t from = 0) {
+  int64_t product = 1;
+  for (int32_t axis = from; axis < dims.nbDims; ++axis) product *= dims.d[axis];
+  return product;
+}
+
+}  // namespace retouch::trt
