@@ -13,6 +13,7 @@ import pytest
 
 from retouch.bundle import Bundle
 from retouch.export import ExportOptions, export_onnx
+from tests.trt_plugins.host_kernels import compile_host
 from tests.trt_plugins.host_plugins import missing
 
 REQUIRED = "RETOUCH_REQUIRE_TRT"
@@ -61,6 +62,12 @@ def pytest_report_header() -> str:
     cards = shutil.which("nvcc") or "not compiled, there is no nvcc"
     plugins = f"not tested, there is no {missing()}" if missing() else "tested"
     return f"TensorRT-RTX: {engines}; CUDA kernels on the host: {kernels}, for cards: {cards}; plugins: {plugins}"
+
+
+@pytest.fixture(scope="session")
+def host_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kernels as a library that runs them on the host."""
+    return compile_host(tmp_path_factory.mktemp("kernels"))
 
 
 def write_model(folder: Path) -> Path:

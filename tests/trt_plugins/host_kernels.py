@@ -21,13 +21,13 @@ POISON = 0xA5
 Array = NDArray[np.generic]
 
 
-def compile_host(folder: Path) -> ctypes.CDLL:
+def compile_host(folder: Path) -> Path:
     """The library of the kernels on the host shim."""
     assert COMPILER is not None
     path = folder / "libretouch_kernels_host.so"
     options = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-fPIC", "-shared"]
     subprocess.run([COMPILER, *options, "-x", "c++", str(KERNELS / "launch.cu"), "-o", str(path)], check=True)
-    return ctypes.CDLL(str(path))
+    return path
 
 
 def poisoned(shape: tuple[int, ...], dtype: np.dtype) -> Array:
@@ -38,8 +38,8 @@ def poisoned(shape: tuple[int, ...], dtype: np.dtype) -> Array:
 class HostKernels:
     """Calls of the library; every call checks that it succeeded and fills a poisoned output."""
 
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self.library = library
+    def __init__(self, library: Path) -> None:
+        self.library = ctypes.CDLL(str(library))
 
     def gather_rows(self, rows: Array, cached: Array, halo: Array, pad: Array, neighbours: Array) -> Array:
         out = poisoned((*neighbours.shape, *rows.shape[1:]), rows.dtype)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.trt_plugins.host_kernels import DTYPES, HostKernels, compile_host
+from tests.trt_plugins.host_kernels import DTYPES, HostKernels
 
 TOLERANCE = {"float32": 2e-6, "float16": 2e-3, "bfloat16": 1.2e-2}
 FEW = settings(max_examples=25, deadline=None)
@@ -15,8 +17,8 @@ TYPE = st.sampled_from(sorted(DTYPES))
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> HostKernels:
-    return HostKernels(compile_host(tmp_path_factory.mktemp("kernels")))
+def kernels(host_library: Path) -> HostKernels:
+    return HostKernels(host_library)
 
 
 def drawn(generator: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:

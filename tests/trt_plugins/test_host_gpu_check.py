@@ -1,0 +1,103 @@
+"""What a card would be asked, asked of the host: the checks find wrong kernels, the report says what was measured."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retouch.errors import EngineMissingError
+from retouch.trt_plugins import gpu_check
+from retouch.trt_plugins._card import Buffer
+from retouch.trt_plugins._kernel_checks import check_kernels
+from retouch.trt_plugins._kernel_library import KernelLibrary
+from retouch.trt_plugins._kernel_timings import Sizes
+
+SMALL = Sizes(12, 1 << 12, 16, 4, (8,), 1, 16, 40, (32,))
+
+
+class Host:
+    """The host as a card."""
+
+    name = "host"
+
+    def upload(self, array: np.ndarray) -> Buffer:
+        copy = np.ascontiguousarray(array).reshape(-1).view(np.uint8).copy()
+        return Buffer(copy.ctypes.data, copy)
+
+    def download(self, buffer: Buffer, like: np.ndarray) -> np.ndarray:
+        return buffer.owner.view(like.dtype).reshape(like.shape)
+
+    def milliseconds(self, run: Callable[[], None]) -> float:
+        start = time.perf_counter()
+        run()
+        return (time.perf_counter() - start) * 1e3
+
+    def copy_milliseconds(self, size: int) -> float:
+        return self.milliseconds(lambda: np.ones(size, np.uint8).copy())
+
+    def attention_milliseconds(self, heads: int, queries: int, keys: int, width: int) -> float:
+        q, k = np.ones((heads, queries, width)), np.ones((heads, keys, width))
+        return self.milliseconds(lambda: np.einsum("hqd,hkd->hqk", q, k))
+
+    def conv_milliseconds(self, size: int, channels: int) -> float:
+        columns, weight = np.ones((size * size, 9 * channels)), np.ones((9 * channels, channels))
+        return self.milliseconds(lambda: columns @ weight)
+
+
+class Broken(KernelLibrary):
+    """Adds a little to the scale of attention."""
+
+    def call(self, name: str, *arguments: Any) -> None:
+        if name == "edit_attention":
+            arguments = (*arguments[:-2], arguments[-2] * 1.05, arguments[-1])
+        super().call(name, *arguments)
+
+
+def test_every_kernel_is_checked_and_timed(host_library: Path) -> None:
+    report = gpu_check.run(Host(), KernelLibrary(host_library), SMALL)
+    assert report.passed
+    kernels = ("gather_rows", "masked_merge", "edit_conv", "edit_attention", "edit_group_norm")
+    assert [(c.dtype, c.kernel) for c in report.checks] == [
+        (dtype, kernel) for dtype in ("float32", "float16", "bfloat16") for kernel in kernels
+    ]
+    assert [timing.what.partition(",")[0] for timing in report.timings] == [
+        "gather_rows",
+        "edit_conv",
+        "edit_attention",
+    ]
+    assert all(timing.rate > 0 and timing.share > 0 for timing in report.timings)
+    text = gpu_check.page(report)
+    assert text.startswith("# Kernels on host") and "WRONG" not in text and "% of attention |" in text
+
+
+def test_a_wrong_kernel_is_found_and_nothing_is_timed(host_library: Path) -> None:
+    report = gpu_check.run(Host(), Broken(host_library), SMALL)
+    assert not report.passed and report.timings == ()
+    assert {check.kernel for check in report.checks if not check.passed} == {"edit_attention"}
+    assert gpu_check.page(report).count("WRONG") >= 2
+
+
+def test_other_data_gives_the_same_verdict(host_library: Path) -> None:
+    assert all(check.passed for check in check_kernels(Host(), KernelLibrary(host_library), rows=9, seed=5))
+
+
+def test_without_a_card_or_a_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(EngineMissingError, match="make kernels"):
+        KernelLibrary(tmp_path / "nothing.so")
+    assert gpu_check.main(["--library", str(tmp_path / "nothing.so"), "--out", str(tmp_path)]) == 2
+    assert "Expected" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_writes_its_report(host_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_check, "TorchCard", Host)
+    monkeypatch.setattr(gpu_check, "Sizes", lambda: SMALL)
+    assert gpu_check.main(["--library", str(host_library), "--out", str(tmp_path)]) == 0
+    assert json.loads((tmp_path / "gpu_check.json").read_text())["card"] == "host"
+    assert (tmp_path / "gpu_check.md").read_text().startswith("# Kernels on host")

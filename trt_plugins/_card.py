@@ -1,0 +1,133 @@
+"""A GPU as the checks of the kernels use it, and PyTorch's way to one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retouch.errors import EngineMissingError
+
+__all__ = ["Buffer", "Card", "TorchCard"]
+
+_WARM_UP = 3
+_REPEATS = 20
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Memory of a card.
+
+    Attributes:
+        address: where it begins.
+        owner: what keeps it.
+    """
+
+    address: int
+    owner: Any
+
+
+class Card(Protocol):
+    """What checks want of a card. Kernels run on its default stream."""
+
+    @property
+    def name(self) -> str:
+        """The card, and the versions of what drives it."""
+
+    def upload(self, array: NDArray[Any]) -> Buffer:
+        """A copy of an array in the card's memory."""
+
+    def download(self, buffer: Buffer, like: NDArray[Any]) -> NDArray[Any]:
+        """The contents of a buffer, with the dtype and shape of an array."""
+
+    def milliseconds(self, run: Callable[[], None]) -> float:
+        """The median time that the card takes for what a function starts."""
+
+    def copy_milliseconds(self, size: int) -> float:
+        """The time of the card's own copy of so many bytes."""
+
+    def attention_milliseconds(self, heads: int, queries: int, keys: int, width: int) -> float:
+        """The time of the framework's attention in float16."""
+
+    def conv_milliseconds(self, size: int, channels: int) -> float:
+        """The time of the framework's 3x3 convolution of ``size`` squared positions in float16, channels last."""
+
+
+class TorchCard:
+    """The first CUDA card, by PyTorch."""
+
+    def __init__(self) -> None:
+        """Looks for it.
+
+        Raises:
+            EngineMissingError: PyTorch is not installed, or sees no card.
+        """
+        try:
+            import torch
+        except ImportError as error:
+            raise EngineMissingError(
+                f"Expected torch to reach a GPU, got {error}. Install a CUDA build of it."
+            ) from error
+        if not torch.cuda.is_available():
+            raise EngineMissingError(
+                "Expected a CUDA card, but this torch sees none. Install a CUDA build and the driver."
+            )
+        self._torch: Any = torch
+
+    @property
+    def name(self) -> str:
+        """The card, its compute capability, and the version of PyTorch."""
+        torch = self._torch
+        major, minor = torch.cuda.get_device_capability()
+        return f"{torch.cuda.get_device_name()} ({major}.{minor}), CUDA {torch.version.cuda}, torch {torch.__version__}"
+
+    def upload(self, array: NDArray[Any]) -> Buffer:
+        """A copy of an array in the card's memory."""
+        tensor = self._torch.from_numpy(np.ascontiguousarray(array).reshape(-1).view(np.uint8).copy()).cuda()
+        return Buffer(int(tensor.data_ptr()), tensor)
+
+    def download(self, buffer: Buffer, like: NDArray[Any]) -> NDArray[Any]:
+        """The contents of a buffer, with the dtype and shape of an array."""
+        contents: NDArray[Any] = buffer.owner.cpu().numpy().view(like.dtype).reshape(like.shape)
+        return contents
+
+    def milliseconds(self, run: Callable[[], None]) -> float:
+        """The median time between two events around what a function starts."""
+        torch = self._torch
+        for _ in range(_WARM_UP):
+            run()
+        times = []
+        for _ in range(_REPEATS):
+            start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record()
+            run()
+            stop.record()
+            stop.synchronize()
+            times.append(float(start.elapsed_time(stop)))
+        return float(np.median(times))
+
+    def copy_milliseconds(self, size: int) -> float:
+        """The time of a copy within the card's memory."""
+        torch = self._torch
+        source = torch.randint(0, 255, (size,), dtype=torch.uint8, device="cuda")
+        target = torch.empty_like(source)
+        return self.milliseconds(lambda: target.copy_(source))
+
+    def attention_milliseconds(self, heads: int, queries: int, keys: int, width: int) -> float:
+        """The time of scaled_dot_product_attention."""
+        torch = self._torch
+        q, k, v = (
+            torch.randn(1, heads, rows, width, dtype=torch.float16, device="cuda") for rows in (queries, keys, keys)
+        )
+        return self.milliseconds(lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v))
+
+    def conv_milliseconds(self, size: int, channels: int) -> float:
+        """The time of conv2d."""
+        torch = self._torch
+        options = {"dtype": torch.float16, "device": "cuda"}
+        image = torch.randn(1, channels, size, size, **options).to(memory_format=torch.channels_last)
+        weight = torch.randn(channels, channels, 3, 3, **options).to(memory_format=torch.channels_last)
+        return self.milliseconds(lambda: torch.nn.functional.conv2d(image, weight, padding=1))

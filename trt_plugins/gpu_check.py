@@ -1,0 +1,95 @@
+"""Checks and times the CUDA kernels on a card: ``python -m retouch.trt_plugins.gpu_check``.
+
+Needs a CUDA build of PyTorch and ``make kernels``; no TensorRT. Writes ``gpu_check.json`` and ``gpu_check.md``. Exits with
+1 if a kernel is wrong, with 2 if there is no card or no library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from retouch.errors import RetouchError
+from retouch.files import replace_text
+from retouch.trt_plugins._card import Card, TorchCard
+from retouch.trt_plugins._kernel_checks import KernelCheck, check_kernels
+from retouch.trt_plugins._kernel_library import KernelLibrary
+from retouch.trt_plugins._kernel_timings import Sizes, Timing, time_kernels
+
+__all__ = ["GpuReport", "main", "page", "run"]
+
+_LIBRARY = "build/kernels/libretouch_kernels.so"
+_GIGA = 1e9
+_FAILED = 1
+_NOT_HERE = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class GpuReport:
+    """What was found on a card.
+
+    Attributes:
+        card: its name, and the versions of what drives it.
+        checks: how far every kernel was from its reference.
+        timings: how fast they were.
+    """
+
+    card: str
+    checks: tuple[KernelCheck, ...]
+    timings: tuple[Timing, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every kernel is right."""
+        return all(check.passed for check in self.checks)
+
+
+def run(card: Card, library: KernelLibrary, sizes: Sizes | None = None) -> GpuReport:
+    """Checks the kernels, and times them if they are right."""
+    sizes = sizes or Sizes()
+    checks = tuple(check_kernels(card, library, rows=sizes.checked_rows))
+    right = all(check.passed for check in checks)
+    return GpuReport(card.name, checks, tuple(time_kernels(card, library, sizes)) if right else ())
+
+
+def page(report: GpuReport) -> str:
+    """The report as Markdown."""
+    lines = [f"# Kernels on {report.card}", "", "| kernel | type | error | tolerance | |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {check.kernel} | {check.dtype} | {check.error:.1e} | {check.tolerance:.1e} | "
+        f"{'right' if check.passed else 'WRONG'} |"
+        for check in report.checks
+    ]
+    lines += ["", "| float16 | ms | rate | of the card's own |", "|---|---|---|---|"]
+    lines += [
+        f"| {timing.what} | {timing.milliseconds:.3f} | {timing.rate / _GIGA:.0f} G{timing.unit} | "
+        f"{timing.share:.0%} of {timing.against} |"
+        for timing in report.timings
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m retouch.trt_plugins.gpu_check", description=__doc__)
+    parser.add_argument("--library", default=_LIBRARY, help=f"the kernels' library; default {_LIBRARY}")
+    parser.add_argument("--out", type=Path, default=Path(), help="folder of the report")
+    options = parser.parse_args(arguments)
+    try:
+        library = KernelLibrary(options.library)
+        report = run(TorchCard(), library)
+    except RetouchError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return _NOT_HERE
+    replace_text(options.out / "gpu_check.json", json.dumps(dataclasses.asdict(report), indent=1) + "\n")
+    replace_text(options.out / "gpu_check.md", page(report))
+    sys.stdout.write(page(report))
+    return 0 if report.passed else _FAILED
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
