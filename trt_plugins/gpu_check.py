@@ -1,7 +1,7 @@
 """Checks and times the CUDA kernels on a card: ``python -m retouch.trt_plugins.gpu_check``.
 
-Needs a CUDA build of PyTorch and ``make kernels``; no TensorRT. Writes ``gpu_check.json`` and ``gpu_check.md``. Exits with
-1 if a kernel is wrong, with 2 if there is no card or no library.
+Needs a CUDA build of PyTorch and ``make kernels``; no TensorRT. Writes ``gpu_check.json`` and ``gpu_check.md``.
+Exits with 1 if a kernel is wrong, with 2 if there is no card or no library.
 """
 
 from __future__ import annotations
