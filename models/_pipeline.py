@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from retouch.bundle import Bundle
+from retouch.bundle import Bundle, is_engine_file
 from retouch.errors import ExportError
 from retouch.export import ExportOptions
 from retouch.files import Kind, StagedDirectory
@@ -43,7 +43,7 @@ _RECORD, _GRAPH, _BUNDLE, _PLAIN = "retouch.json", "model.onnx", "bundle", "plai
 def _foreign(directory: Path) -> list[str]:
     """What lies in an exported pipeline and was not written by the export."""
     own = {_RECORD, *read_json(directory / _RECORD).get("files", ())}
-    return [name for name in _files(directory) if name not in own]
+    return [name for name in _files(directory) if name not in own and not is_engine_file(Path(name))]
 
 
 def _files(directory: Path) -> list[str]:

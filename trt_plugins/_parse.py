@@ -54,8 +54,9 @@ def parse(trt: Any, network: Any, logger: Any, graph: LoadedGraph, messages: Mes
 
 
 def strongly_typed(trt: Any) -> int:  # noqa: ANN401
-    """Flags of a network that computes in the types of its graph."""
-    return 1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED)
+    """Flags of a network that computes in the types of its graph; releases that know no other networks have none."""
+    flag = getattr(trt.NetworkDefinitionCreationFlag, "STRONGLY_TYPED", None)
+    return 0 if flag is None else 1 << int(flag)
 
 
 def _refusals(trt: Any, parser: Any, graph: onnx.GraphProto) -> list[Refusal]:  # noqa: ANN401

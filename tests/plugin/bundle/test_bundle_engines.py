@@ -22,6 +22,7 @@ from retouch.bundle import (
     OutputSpec,
     ProfileSpec,
     TensorSpec,
+    is_engine_file,
     store_engine,
 )
 from retouch.errors import BundleError
@@ -127,6 +128,13 @@ def test_an_export_replaces_a_bundle_with_engines_but_none_with_files_of_others(
     with pytest.raises(BundleError, match=r"holds engines/mine\.trt beside a bundle"):
         write(bundle.path)
     assert (bundle.path / "engines" / "mine.trt").exists()
+
+
+def test_engines_are_told_from_other_files_wherever_their_bundle_lies(bundle: Bundle) -> None:
+    name = Path(store_engine(bundle.path, memoryview(b"engine"), engine()))
+    assert is_engine_file(name) and is_engine_file("unet" / Path("bundle") / name)
+    assert not is_engine_file(Path(name.name)) and not is_engine_file(Path("others", *name.parts[1:]))
+    assert not is_engine_file(name.with_name("mine.engine"))
 
 
 def test_a_folder_that_cannot_be_written_to_is_explained(bundle: Bundle) -> None:
