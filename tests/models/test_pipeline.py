@@ -162,8 +162,9 @@ def test_a_pipeline_that_is_not_one_of_ours_is_not_replaced(pipeline: Path) -> N
 
 def test_an_exported_pipeline_with_other_files_in_it_is_not_replaced(pipeline: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    (out / "unet").mkdir(parents=True)
-    for name in ("model_index.json", "unet/model.onnx", "unet/notes.txt"):
+    engine = "unet/bundle/engines/tensorrt-rtx/edit-float32-0123456789abcdef.engine"  # goes with its bundle
+    (out / engine).parent.mkdir(parents=True)
+    for name in ("model_index.json", "unet/model.onnx", "unet/notes.txt", engine):
         (out / name).write_text("mine")
     (out / "retouch.json").write_text(json.dumps({"files": ["model_index.json", "unet/model.onnx"]}))
     with pytest.raises(ExportError, match=r"holds unet/notes\.txt beside an exported pipeline; it is not replaced"):

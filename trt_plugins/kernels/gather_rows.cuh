@@ -13,35 +13,43 @@ constexpr unsigned kCopyThreads = 256;
 /// Independent loads that a thread has in flight.
 constexpr unsigned kCopyDepth = 4;
 
-/// Copies ``entries`` rows of ``vectors`` units each. A thread moves units that are ``kCopyThreads`` apart, so that a
+/// Copies ``total`` units, rows of ``vectors`` each. A thread moves units that are ``kCopyThreads`` apart, so that a
 /// warp reads and writes runs of memory.
-template <typename Unit>
+template <typename Unit, typename Count>
 __global__ void __launch_bounds__(kCopyThreads)
-    gather_rows_kernel(Unit* out, RowTable table, const int64_t* neighbours, int64_t entries, int64_t vectors) {
-  const int64_t total = entries * vectors;
-  const int64_t first = static_cast<int64_t>(blockIdx.x) * kCopyThreads * kCopyDepth + threadIdx.x;
+    gather_rows_kernel(Unit* out, RowTable table, const int64_t* neighbours, Count total, Count vectors) {
+  const Count first = static_cast<Count>(blockIdx.x) * (kCopyThreads * kCopyDepth) + threadIdx.x;
   Unit units[kCopyDepth];
 #pragma unroll
   for (unsigned i = 0; i < kCopyDepth; ++i) {
-    const int64_t place = first + static_cast<int64_t>(i) * kCopyThreads;
+    const Count place = first + i * kCopyThreads;
     if (place >= total) continue;
-    const int64_t entry = place / vectors;
-    const char* row = table.at(neighbours[entry], vectors * static_cast<int64_t>(sizeof(Unit)));
+    const Count entry = place / vectors;
+    const char* row = table.at(neighbours[entry], static_cast<int64_t>(vectors) * static_cast<int64_t>(sizeof(Unit)));
     units[i] = reinterpret_cast<const Unit*>(row)[place - entry * vectors];
   }
 #pragma unroll
   for (unsigned i = 0; i < kCopyDepth; ++i) {
-    const int64_t place = first + static_cast<int64_t>(i) * kCopyThreads;
+    const Count place = first + i * kCopyThreads;
     if (place < total) out[place] = units[i];
   }
 }
 
+/// Up to so many units are counted in 32 bits, in which dividing costs a fraction.
+constexpr int64_t kNarrowUnits = int64_t{1} << 31;
+
 template <typename Unit>
 int gather_units(void* out, const RowTable& table, const int64_t* neighbours, int64_t entries, int64_t row_bytes, Stream stream) {
-  const int64_t vectors = row_bytes / static_cast<int64_t>(sizeof(Unit));
-  const dim3 grid(static_cast<unsigned>(divided_up(entries * vectors, kCopyThreads * kCopyDepth)));
-  RETOUCH_LAUNCH(gather_rows_kernel<Unit>, grid, dim3(kCopyThreads), stream, static_cast<Unit*>(out), table, neighbours, entries,
-                 vectors);
+  const int64_t vectors = row_bytes / static_cast<int64_t>(sizeof(Unit)), total = entries * vectors;
+  const dim3 grid(static_cast<unsigned>(divided_up(total, kCopyThreads * kCopyDepth))), block(kCopyThreads);
+  Unit* target = static_cast<Unit*>(out);
+  if (total < kNarrowUnits) {
+    RETOUCH_LAUNCH((gather_rows_kernel<Unit, uint32_t>), grid, block, stream, target, table, neighbours, static_cast<uint32_t>(total),
+                   static_cast<uint32_t>(vectors));
+  } else {
+    RETOUCH_LAUNCH((gather_rows_kernel<Unit, uint64_t>), grid, block, stream, target, table, neighbours, static_cast<uint64_t>(total),
+                   static_cast<uint64_t>(vectors));
+  }
   return last_error();
 }
 

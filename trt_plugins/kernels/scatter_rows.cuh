@@ -30,34 +30,40 @@ struct LeadingAxes {
   }
 };
 
-template <typename Unit>
+template <typename Unit, typename Count>
 __global__ void __launch_bounds__(kCopyThreads)
-    scatter_rows_kernel(Unit* out, LeadingAxes axes, const int64_t* index, const Unit* rows, int64_t entries, int64_t vectors) {
-  const int64_t total = entries * vectors;
-  const int64_t first = static_cast<int64_t>(blockIdx.x) * kCopyThreads * kCopyDepth + threadIdx.x;
+    scatter_rows_kernel(Unit* out, LeadingAxes axes, const int64_t* index, const Unit* rows, Count total, Count vectors) {
+  const Count first = static_cast<Count>(blockIdx.x) * (kCopyThreads * kCopyDepth) + threadIdx.x;
   Unit units[kCopyDepth];
 #pragma unroll
   for (unsigned i = 0; i < kCopyDepth; ++i) {
-    const int64_t place = first + static_cast<int64_t>(i) * kCopyThreads;
+    const Count place = first + i * kCopyThreads;
     if (place < total) units[i] = rows[place];
   }
 #pragma unroll
   for (unsigned i = 0; i < kCopyDepth; ++i) {
-    const int64_t place = first + static_cast<int64_t>(i) * kCopyThreads;
+    const Count place = first + i * kCopyThreads;
     if (place >= total) continue;
-    const int64_t entry = place / vectors;
-    const int64_t row = axes.row_at(index + entry * axes.count);
-    if (row >= 0) out[row * vectors + place - entry * vectors] = units[i];
+    const Count entry = place / vectors;
+    const int64_t row = axes.row_at(index + static_cast<int64_t>(entry) * axes.count);
+    if (row >= 0) out[row * static_cast<int64_t>(vectors) + static_cast<int64_t>(place - entry * vectors)] = units[i];
   }
 }
 
 template <typename Unit>
 int scatter_units(void* out, const LeadingAxes& axes, const int64_t* index, const void* rows, int64_t entries, int64_t row_bytes,
                   Stream stream) {
-  const int64_t vectors = row_bytes / static_cast<int64_t>(sizeof(Unit));
-  const dim3 grid(static_cast<unsigned>(divided_up(entries * vectors, kCopyThreads * kCopyDepth)));
-  RETOUCH_LAUNCH(scatter_rows_kernel<Unit>, grid, dim3(kCopyThreads), stream, static_cast<Unit*>(out), axes, index,
-                 static_cast<const Unit*>(rows), entries, vectors);
+  const int64_t vectors = row_bytes / static_cast<int64_t>(sizeof(Unit)), total = entries * vectors;
+  const dim3 grid(static_cast<unsigned>(divided_up(total, kCopyThreads * kCopyDepth))), block(kCopyThreads);
+  Unit* target = static_cast<Unit*>(out);
+  const Unit* source = static_cast<const Unit*>(rows);
+  if (total < kNarrowUnits) {
+    RETOUCH_LAUNCH((scatter_rows_kernel<Unit, uint32_t>), grid, block, stream, target, axes, index, source,
+                   static_cast<uint32_t>(total), static_cast<uint32_t>(vectors));
+  } else {
+    RETOUCH_LAUNCH((scatter_rows_kernel<Unit, uint64_t>), grid, block, stream, target, axes, index, source,
+                   static_cast<uint64_t>(total), static_cast<uint64_t>(vectors));
+  }
   return last_error();
 }
 
