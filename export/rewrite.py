@@ -13,6 +13,7 @@ from retouch.export.analysis import Analysis
 from retouch.export.binding_time import split_by_binding_time
 from retouch.export.edit_inputs import Cacheable
 from retouch.export.emit import EditGraph
+from retouch.export.fusions import fuse
 from retouch.export.lattice import Beside, Invariant, Statistic
 from retouch.export.model_shapes import dtype_of, shape_of
 from retouch.export.node_builder import BindingTime
@@ -123,6 +124,8 @@ def _assemble(model: ir.Model, builder: EditGraph, outputs: list[ir.Value], suff
     names = [str(value.name) for value in model.graph.outputs] + [f"update.{key}" for key in updates]
     results = [*outputs, *updates.values()]
     edit = _model("edit", split.edit, builder, results, names, model.opset_imports, split.prepared)
+    fuse(edit)
+    _add_functions(edit)
     _type_outputs(edit, model, builder)
     graph_spec = _spec(edit, prep, prepared, builder, tuple(updates), suffix)
     used = {key: builder.cacheables[key] for key in (*graph_spec.cached, *graph_spec.prep_cached)}
@@ -197,11 +200,16 @@ def _model(
     model = ir.Model(graph, ir_version=_IR_VERSION, producer_name="retouch")
     if DOMAIN in domains:
         graph.opset_imports[DOMAIN] = VERSION
-        present = {node.op_type for node in made if node.domain == DOMAIN}
-        for function in functions(opset):
-            if function.name in present:
-                model.functions[function.identifier()] = function
+        _add_functions(model)
     return model
+
+
+def _add_functions(model: ir.Model) -> None:
+    """Gives a model the functions of the operators of ours that it uses, and no others."""
+    used = dict.fromkeys(node.op_type for node in model.graph if node.domain == DOMAIN)
+    model.functions.clear()
+    for function in functions(model.opset_imports[""], used):
+        model.functions[function.identifier()] = function
 
 
 def _named(value: ir.Value, name: str, nodes: list[ir.Node]) -> ir.Value:

@@ -5,22 +5,43 @@ A stock runtime inlines the bodies; a runtime with kernels for the domain replac
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cache
+
+import onnx
 import onnx_ir as ir
 
+from retouch.export.ops._domain import DOMAIN
+from retouch.export.ops.edit_attention import EditAttention
 from retouch.export.ops.edit_conv import EditConv
 from retouch.export.ops.gather_rows import GatherRows
 from retouch.export.ops.masked_merge import MaskedMerge
 from retouch.export.ops.row_linear import RowLinear
+from retouch.export.ops.tails import ROWS, Activation, Tail, with_tail
 
-__all__ = ["EditConv", "GatherRows", "MaskedMerge", "RowLinear", "functions"]
+__all__ = ["Activation", "EditAttention", "EditConv", "GatherRows", "MaskedMerge", "RowLinear", "Tail", "functions"]
 
 
-def functions(opset: int) -> list[ir.Function]:
-    """Fresh copies of all operators' functions, importing an ONNX opset."""
+def functions(opset: int, names: Iterable[str] | None = None) -> list[ir.Function]:
+    """Fresh copies of the operators' functions of those names, or of all, importing an ONNX opset."""
+    definitions = _definitions()
     made = []
-    for definition in (MaskedMerge, GatherRows, EditConv, RowLinear):
-        function = ir.serde.deserialize_function(definition.to_function_proto())
+    for name in definitions if names is None else names:
+        function = ir.serde.deserialize_function(definitions[name])
         function.opset_imports.clear()
         function.opset_imports[""] = opset
         made.append(function)
     return made
+
+
+@cache
+def _definitions() -> dict[str, onnx.FunctionProto]:
+    """The functions by name."""
+    scripts = (MaskedMerge, GatherRows, EditConv, RowLinear, EditAttention)
+    found = {script.name: script.to_function_proto() for script in scripts}
+    rows = onnx.FunctionProto(domain=DOMAIN, name=ROWS, input=["rows"], output=["rows"])
+    _, *tails = Tail.all()
+    for product in (found["EditConv"], found["RowLinear"], rows):
+        made = [with_tail(product, tail) for tail in tails]
+        found |= {function.name: function for function in made}
+    return found

@@ -1,10 +1,31 @@
 #include "context.h"
 
+#include <exception>
 #include <memory>
+#include <mutex>
 
 #include "api.h"
 
 namespace retouch {
+namespace {
+
+/// Calls from the runtime's threads, out of which nothing may be thrown.
+struct Calls {
+  const std::function<void(size_t)>& body;
+  std::mutex mutex;
+  std::exception_ptr thrown;
+
+  void call(size_t index) noexcept {
+    try {
+      body(index);
+    } catch (...) {
+      std::lock_guard<std::mutex> lock(mutex);
+      thrown = std::current_exception();
+    }
+  }
+};
+
+}  // namespace
 
 Tensor tensor_of(const OrtValue* value) {
   Tensor tensor;
@@ -33,6 +54,12 @@ Tensor Context::input(size_t index) const {
   return tensor_of(value);
 }
 
+size_t Context::output_count() const {
+  size_t count = 0;
+  check(runtime().api->KernelContext_GetOutputCount(context_, &count));
+  return count;
+}
+
 Tensor Context::output(size_t index, const Shape& shape, ONNXTensorElementDataType type) const {
   const OrtApi* api = runtime().api;
   OrtValue* value = nullptr;
@@ -42,8 +69,11 @@ Tensor Context::output(size_t index, const Shape& shape, ONNXTensorElementDataTy
   return tensor;
 }
 
-void Context::run(size_t count, void (*body)(void*, size_t), void* user) const {
-  if (count != 0) check(runtime().api->KernelContext_ParallelFor(context_, body, count, 0, user));
+void Context::run(size_t count, const std::function<void(size_t)>& body) const {
+  if (count == 0) return;
+  Calls calls{body, {}, {}};
+  check(runtime().api->KernelContext_ParallelFor(context_, [](void* user, size_t index) { static_cast<Calls*>(user)->call(index); }, count, 0, &calls));
+  if (calls.thrown) std::rethrow_exception(calls.thrown);
 }
 
 }  // namespace retouch

@@ -1,7 +1,7 @@
 // A kernel's view of one call: its operands, its results and the runtime's threads.
 #pragma once
 
-#include <utility>
+#include <functional>
 
 #include "tensor.h"
 
@@ -18,18 +18,21 @@ class Context {
   /// An operand; without data if it was left out.
   Tensor input(size_t index) const;
 
+  /// How many results the node has.
+  size_t output_count() const;
+
   /// A result, which may lie where an operand lies if the operator allows that.
   Tensor output(size_t index, const Shape& shape, ONNXTensorElementDataType type) const;
 
-  /// Calls `body(i)` for every i below `count` on the session's threads. The body must not throw.
+  /// Calls `body(i)` for every i below `count` on the session's threads. What a call throws is thrown on, once all are done.
   template <typename Body>
   void parallel_for(size_t count, Body&& body) const {
     if (count == 1) return body(size_t{0});
-    run(count, [](void* user, size_t index) { (*static_cast<std::remove_reference_t<Body>*>(user))(index); }, &body);
+    run(count, std::ref(body));
   }
 
  private:
-  void run(size_t count, void (*body)(void*, size_t), void* user) const;
+  void run(size_t count, const std::function<void(size_t)>& body) const;
 
   OrtKernelContext* context_;
 };

@@ -1,7 +1,9 @@
 // What an operator is to the execution provider.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "context.h"
 #include "node.h"
@@ -24,12 +26,12 @@ inline bool Kernel::pack(size_t, const Tensor&) { return false; }
 
 /// An operator of the domain.
 struct Op {
-  const char* name;
+  std::string name;
   /// The operand in whose memory result 0 may lie, or -1.
   int in_place;
   /// Whether there is a kernel for a node; one that is not claimed runs as its function body.
-  bool (*claims)(const Node& node);
-  std::unique_ptr<Kernel> (*make)(const Attributes& attributes);
+  std::function<bool(const Node& node)> claims;
+  std::function<std::unique_ptr<Kernel>(const Attributes& attributes)> make;
 };
 
 }  // namespace retouch

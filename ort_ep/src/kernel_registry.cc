@@ -44,7 +44,7 @@ void add(KernelRegistry* registry, const char* provider, const Op& op) {
   KernelDefBuilder* raw = nullptr;
   check(ep->CreateKernelDefBuilder(&raw));
   std::unique_ptr<KernelDefBuilder, void (*)(KernelDefBuilder*)> builder(raw, ep->ReleaseKernelDefBuilder);
-  check(ep->KernelDefBuilder_SetOperatorType(raw, op.name));
+  check(ep->KernelDefBuilder_SetOperatorType(raw, op.name.c_str()));
   check(ep->KernelDefBuilder_SetDomain(raw, kDomain));
   check(ep->KernelDefBuilder_SetSinceVersion(raw, 1, 1));
   check(ep->KernelDefBuilder_SetExecutionProvider(raw, provider));
@@ -68,7 +68,7 @@ const KernelRegistry* Registry::get() {
     KernelRegistry* made = nullptr;
     check(runtime().ep->CreateKernelRegistry(&made));
     std::unique_ptr<KernelRegistry, void (*)(KernelRegistry*)> owned(made, runtime().ep->ReleaseKernelRegistry);
-    for (const Op* op : ops()) add(made, provider_, *op);
+    for (const Op& op : ops()) add(made, provider_, op);
     registry_ = owned.release();
   }
   return registry_;

@@ -25,6 +25,7 @@ def make_model(
     attributes: Mapping[str, Any] | None = None,
     *,
     open_dims: bool = False,
+    results: int = 1,
 ) -> onnx.ModelProto:
     """One node whose operands are the feeds in order: initializers if among the constants, left out if ``None``."""
     constants = constants or {}
@@ -38,12 +39,14 @@ def make_model(
         if value is not None and name not in constants
     ]
     first = next(value for value in feeds.values() if value is not None)
-    output = onnx.helper.make_tensor_value_info("out", onnx.helper.np_dtype_to_tensor_dtype(first.dtype), None)
+    dtype = onnx.helper.np_dtype_to_tensor_dtype(first.dtype)
+    given = len(function.output)
+    outputs = ["out", "sum"][:results]
     graph = onnx.helper.make_graph(
-        [onnx.helper.make_node(op, names, ["out"], domain=DOMAIN, name="node", **(attributes or {}))],
+        [onnx.helper.make_node(op, names, outputs + [""] * (given - results), domain=DOMAIN, name="node", **(attributes or {}))],
         "single",
         inputs,
-        [output],
+        [onnx.helper.make_tensor_value_info(name, dtype, None) for name in outputs],
         [onnx.numpy_helper.from_array(value, name) for name, value in constants.items()],
     )
     opsets = [onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(DOMAIN, 1)]
@@ -51,8 +54,9 @@ def make_model(
 
 
 def _shape(value: np.ndarray) -> list[int | None]:
-    """The number of rows is open, as in edit graphs; a bias has none."""
-    return list(value.shape) if value.ndim == 1 and value.dtype == np.float32 else [None, *value.shape[1:]]
+    """The number of rows is open, as in edit graphs; a number, a bias and what is broadcast have none."""
+    alone = value.ndim == 0 or (value.dtype == np.float32 and (value.ndim == 1 or value.shape[0] == 1))
+    return list(value.shape) if alone else [None, *value.shape[1:]]
 
 
 def open_session(model: onnx.ModelProto, *, threads: int = 1, ours: bool = True) -> onnxruntime.InferenceSession:
@@ -74,20 +78,27 @@ def claimed(session: onnxruntime.InferenceSession) -> list[str]:
 
 def run_ours(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray | None], threads: int = 1) -> np.ndarray:
     """The result of the execution provider, which must have claimed the node."""
+    return run_all_ours(model, feeds, threads)[0]
+
+
+def run_all_ours(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray | None], threads: int = 1) -> list[np.ndarray]:
+    """All results of the execution provider, which must have claimed the node."""
     session = open_session(model, threads=threads)
     assert claimed(session) == [model.graph.node[0].op_type]
     wanted = {value.name for value in model.graph.input}
-    (result,) = session.run(None, {name: value for name, value in feeds.items() if name in wanted})
-    return np.asarray(result)
+    return [np.asarray(r) for r in session.run(None, {name: v for name, v in feeds.items() if name in wanted})]
 
 
 def run_reference(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray | None]) -> np.ndarray:
     """The result of the function body in onnx's reference evaluator."""
+    return run_all_reference(model, feeds)[0]
+
+
+def run_all_reference(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray | None]) -> list[np.ndarray]:
+    """All results of the function body in onnx's reference evaluator."""
     wanted = {value.name for value in model.graph.input}
-    (result,) = onnx.reference.ReferenceEvaluator(model).run(
-        None, {name: value for name, value in feeds.items() if name in wanted}
-    )
-    return np.asarray(result)
+    given = {name: value for name, value in feeds.items() if name in wanted}
+    return [np.asarray(result) for result in onnx.reference.ReferenceEvaluator(model).run(None, given)]
 
 
 def neighbourhood(

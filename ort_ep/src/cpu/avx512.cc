@@ -2,11 +2,13 @@
 
 constexpr size_t kLanes = 16;
 #include "cpu/vector.h"
-// The tiles need the vectors.
+// These need the vectors.
+#include "cpu/attention_impl.h"
+#include "cpu/tail_impl.h"
 #include "cpu/tile_impl.h"
 
 namespace retouch {
 
-const InstructionSet kAvx512 = {"avx512", kLanes, 4, RETOUCH_TILES};
+const InstructionSet kAvx512 = {"avx512", kLanes, 4, RETOUCH_TILES, finish, {attend<1>, attend<2>}};
 
 }  // namespace retouch

@@ -1,6 +1,8 @@
 // What is built once per instruction set, and which one the machine has.
 #pragma once
 
+#include "cpu/attention.h"
+#include "cpu/tail.h"
 #include "cpu/tile.h"
 
 namespace retouch {
@@ -13,6 +15,9 @@ struct InstructionSet {
   size_t vectors;
   /// By rows and by vectors of columns, from one on.
   TileFunction tiles[kMaxTileRows][kMaxTileVectors];
+  TailFunction finish;
+  /// By vectors of queries, from one on.
+  AttentionFunction attend[kMaxQueryVectors];
 
   size_t panel() const { return lanes * vectors; }
 };

@@ -48,18 +48,25 @@ RowProduct::RowProduct(const Source& source, size_t depth, size_t columns)
   }
 }
 
-void RowProduct::run(const Context& context, const Rows& rows, size_t count, const float* bias, float* out) const {
+void RowProduct::run(const Context& context, const Rows& rows, size_t count, const float* bias, const Target& target) const {
   if (count == 0 || columns_ == 0) return;
   const size_t most = std::max(kLeastTaskRows, kTaskBytes / std::max<size_t>(1, rows.channels * sizeof(float)));
   const size_t chunks = divided_up(count, most);
+  // Sums are gathered where what stands before the tail is wanted, if it is.
+  const float* from = target.sum == nullptr ? target.out : target.sum;
+  const TailTile all{target.tail, from, target.sum, target.out, columns_, count, columns_};
   context.parallel_for(chunks * panels_, [&](size_t task) {
     const size_t chunk = task / panels_, begin = count * chunk / chunks, end = count * (chunk + 1) / chunks;
-    run_panel({rows.pointers + begin * rows.taps, rows.taps, rows.channels}, end - begin, bias, out + begin * columns_, task % panels_);
+    const size_t panel = task % panels_, first = panel * set_.panel();
+    const TailTile part = part_of(all, begin, end - begin, first, std::min(set_.panel(), columns_ - first));
+    run_panel({rows.pointers + begin * rows.taps, rows.taps, rows.channels}, end - begin, bias, part, panel);
   });
 }
 
-void RowProduct::run_panel(const Rows& rows, size_t count, const float* bias, float* out, size_t panel) const {
-  const size_t first = panel * set_.panel(), valid = std::min(set_.panel(), columns_ - first);
+void RowProduct::run_panel(const Rows& rows, size_t count, const float* bias, const TailTile& target, size_t panel) const {
+  const size_t first = panel * set_.panel(), valid = target.columns;
+  float* sums = target.sum == nullptr ? target.out : target.sum;
+  const bool plain = target.tail.is_empty() && target.sum == nullptr;
   const size_t vectors = divided_up(valid, set_.lanes), width = vectors * set_.lanes, groups = divided_up(count, kMaxTileRows);
   const float* weights = packed_.get() + first * depth_;
   const float* end = packed_.get() + (panels_ - 1) * set_.panel() * depth_;
@@ -84,10 +91,12 @@ void RowProduct::run_panel(const Rows& rows, size_t count, const float* bias, fl
     for (size_t group = 0; group < groups; ++group) {
       const size_t from = count * group / groups, to = count * (group + 1) / groups;
       tile.rows = rows.pointers + from * rows.taps + block.tap;
-      tile.out = out + from * columns_ + first;
+      tile.out = sums + from * columns_;
       tile.next = more && group * own < lines ? next + group * own * size * kLine : nullptr;
       tile.next_lines = own;
       set_.tiles[to - from - 1][vectors - 1](tile);
+      // The rows are complete and still at hand.
+      if (begin + size == depth_ && !plain) set_.finish(part_of(target, from, to - from, 0, valid));
     }
     begin += size;
   }

@@ -16,6 +16,13 @@ struct Rows {
   size_t channels;
 };
 
+/// Where the rows of a product go, and what is done to them on the way; see `TailTile`.
+struct Target {
+  Tail tail;
+  float* sum;
+  float* out;
+};
+
 /// Weights [depth, columns] in panels of columns, and products with rows that lie anywhere.
 ///
 /// The depth is divided into taps. A row of the result is bias + sum over taps of (the tap's numbers) times (the tap's
@@ -34,11 +41,11 @@ class RowProduct {
   size_t columns() const noexcept { return columns_; }
   size_t depth() const noexcept { return depth_; }
 
-  /// Computes `count` rows into `out` [count, columns]. `bias` [columns] may be null.
-  void run(const Context& context, const Rows& rows, size_t count, const float* bias, float* out) const;
+  /// Computes `count` rows [count, columns]. `bias` [columns] may be null.
+  void run(const Context& context, const Rows& rows, size_t count, const float* bias, const Target& target) const;
 
  private:
-  void run_panel(const Rows& rows, size_t count, const float* bias, float* out, size_t panel) const;
+  void run_panel(const Rows& rows, size_t count, const float* bias, const TailTile& target, size_t panel) const;
 
   const InstructionSet& set_;
   size_t depth_;

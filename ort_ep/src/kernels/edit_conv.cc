@@ -13,6 +13,8 @@ constexpr size_t kBias = 6;
 
 class EditConv : public Kernel {
  public:
+  explicit EditConv(const TailForm& tail) : tail_(tail) {}
+
   bool pack(size_t input, const Tensor& constant) override {
     if (input != kWeight || constant.shape.rank() != 2) return false;
     // The taps are not known before the first call; panels are laid out by depth, whatever its division.
@@ -34,7 +36,7 @@ class EditConv : public Kernel {
     return RowProduct({weight.as<float>(), 1, depth}, depth, columns);
   }
 
-  static void compute_with(const Context& context, const RowTable& table, const RowProduct& product) {
+  void compute_with(const Context& context, const RowTable& table, const RowProduct& product) const {
     const size_t channels = static_cast<size_t>(table.row().count());
     if (table.taps() * channels != product.depth()) {
       throw Error(std::string(kName) + ": expected " + std::to_string(table.taps()) + " taps of " + std::to_string(channels) +
@@ -44,25 +46,31 @@ class EditConv : public Kernel {
     const int64_t columns = static_cast<int64_t>(product.columns());
     require(!bias || (bias.shape.rank() >= 1 && bias.shape.count() == columns && bias.shape[bias.shape.rank() - 1] == columns), kName,
             "bias [" + std::to_string(columns) + "]", bias);
-    const Tensor out = context.output(0, Shape{static_cast<int64_t>(table.targets()), columns}, table.type());
-    product.run(context, {table.pointers(), table.taps(), channels}, table.targets(), bias ? bias.as<float>() : nullptr, out.as<float>());
+    const TailCall tail(kName, tail_, kBias + 1, context, Shape{static_cast<int64_t>(table.targets()), columns});
+    product.run(context, {table.pointers(), table.taps(), channels}, table.targets(), bias ? bias.as<float>() : nullptr,
+                {tail.tail(), tail.sum(), tail.out()});
   }
 
+  TailForm tail_;
   std::unique_ptr<RowProduct> product_;
 };
 
-bool claims(const Node& node) {
+bool claims(const Node& node, const TailForm& tail) {
   constexpr ONNXTensorElementDataType kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, kIndex = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
   const std::vector<ValueType> types = node.input_types();
   if (types.size() <= kWeight || !types[0].is(kFloat) || !types[2].is(kIndex) || !types[4].is(kIndex)) return false;
   const ValueType& weight = types[kWeight];
   // A weight that is computed anew for every run would be packed anew, too.
   if (!weight.is(kFloat) || weight.dims.size() != 2 || !node.is_constant(kWeight)) return false;
+  if (!tail.is_empty() && !tail.fits(types, kBias + 1, weight.dims[0])) return false;
   return types.size() <= kBias || types[kBias].is_optional_row(kFloat, weight.dims[0]);
 }
 
 }  // namespace
 
-const Op kEditConv = {kName, -1, claims, [](const Attributes&) -> std::unique_ptr<Kernel> { return std::make_unique<EditConv>(); }};
+Op edit_conv(const TailForm& tail) {
+  return {kName + tail.name(), -1, [tail](const Node& node) { return claims(node, tail); },
+          [tail](const Attributes&) { return std::make_unique<EditConv>(tail); }};
+}
 
 }  // namespace retouch

@@ -34,6 +34,8 @@ bool claims(const Node& node) {
 
 }  // namespace
 
-const Op kGatherRows = {"GatherRows", -1, claims, [](const Attributes&) -> std::unique_ptr<Kernel> { return std::make_unique<GatherRows>(); }};
+Op gather_rows() {
+  return {"GatherRows", -1, claims, [](const Attributes&) { return std::make_unique<GatherRows>(); }};
+}
 
 }  // namespace retouch

@@ -64,6 +64,8 @@ bool claims(const Node& node) {
 
 }  // namespace
 
-const Op kMaskedMerge = {kName, 0, claims, [](const Attributes&) -> std::unique_ptr<Kernel> { return std::make_unique<MaskedMerge>(); }};
+Op masked_merge() {
+  return {kName, 0, claims, [](const Attributes&) { return std::make_unique<MaskedMerge>(); }};
+}
 
 }  // namespace retouch

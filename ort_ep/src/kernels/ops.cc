@@ -3,15 +3,28 @@
 #include <algorithm>
 
 namespace retouch {
+namespace {
 
-const std::vector<const Op*>& ops() {
-  static const std::vector<const Op*> all = {&kEditConv, &kGatherRows, &kMaskedMerge, &kRowLinear};
+std::vector<Op> made_ops() {
+  std::vector<Op> all = {edit_attention(), gather_rows(), masked_merge()};
+  for (const TailForm& tail : tail_forms()) {
+    all.push_back(edit_conv(tail));
+    all.push_back(row_linear(tail));
+    if (!tail.is_empty()) all.push_back(rows(tail));
+  }
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Op>& ops() {
+  static const std::vector<Op> all = made_ops();
   return all;
 }
 
 const Op* find_op(const std::string& name) {
-  const auto found = std::find_if(ops().begin(), ops().end(), [&](const Op* op) { return name == op->name; });
-  return found == ops().end() ? nullptr : *found;
+  const auto found = std::find_if(ops().begin(), ops().end(), [&](const Op& op) { return name == op.name; });
+  return found == ops().end() ? nullptr : &*found;
 }
 
 }  // namespace retouch

@@ -5,19 +5,24 @@
 #include <vector>
 
 #include "kernel.h"
+#include "kernels/tail_form.h"
 
 namespace retouch {
 
 /// The domain of the operators.
 constexpr const char* kDomain = "ai.retouch";
 
-extern const Op kEditConv;
-extern const Op kGatherRows;
-extern const Op kMaskedMerge;
-extern const Op kRowLinear;
+/// With a tail, as RowLinear and the rows of a value themselves.
+Op edit_conv(const TailForm& tail);
+Op row_linear(const TailForm& tail);
+Op rows(const TailForm& tail);
+
+Op edit_attention();
+Op gather_rows();
+Op masked_merge();
 
 /// The operators, in no particular order.
-const std::vector<const Op*>& ops();
+const std::vector<Op>& ops();
 
 /// The operator of that name, or null.
 const Op* find_op(const std::string& name);

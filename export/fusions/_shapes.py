@@ -1,0 +1,23 @@
+"""Shapes of a graph's values while fusions need them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import onnx_ir as ir
+from onnx_ir.passes import common as passes
+
+__all__ = ["inferred_shapes"]
+
+
+@contextmanager
+def inferred_shapes(model: ir.Model) -> Iterator[None]:
+    """Gives every value its shape as far as it follows from those of the inputs, and takes them away again."""
+    before = {value: (value.type, value.shape) for node in model.graph for value in node.outputs}
+    passes.ShapeInferencePass(check_type=False, strict_mode=False)(model)
+    try:
+        yield
+    finally:
+        for value, (kind, shape) in before.items():
+            value.type, value.shape = kind, shape

@@ -1,0 +1,47 @@
+// Rows...: a tail by itself, of rows that no product of ours made.
+#include <algorithm>
+
+#include "cpu/instruction_set.h"
+#include "kernels/ops.h"
+
+namespace retouch {
+namespace {
+
+constexpr const char* kName = "Rows";
+constexpr size_t kNumbersPerTask = 16 << 10;
+
+class RowTail : public Kernel {
+ public:
+  explicit RowTail(const TailForm& form) : form_(form) {}
+
+  void compute(const Context& context) const override {
+    const Tensor rows = context.input(0);
+    require(rows.shape.rank() == 2, kName, "rows [M, C]", rows);
+    const TailCall call(kName, form_, 1, context, rows.shape);
+    const size_t count = static_cast<size_t>(rows.shape[0]), columns = static_cast<size_t>(rows.shape[1]);
+    const TailTile all{call.tail(), rows.as<float>(), call.sum(), call.out(), columns, count, columns};
+    const size_t tasks = std::min(std::max<size_t>(count, 1), std::max<size_t>(1, count * columns / kNumbersPerTask));
+    context.parallel_for(tasks, [&](size_t task) {
+      const size_t begin = count * task / tasks, end = count * (task + 1) / tasks;
+      instruction_set().finish(part_of(all, begin, end - begin, 0, columns));
+    });
+  }
+
+ private:
+  TailForm form_;
+};
+
+bool claims(const Node& node, const TailForm& form) {
+  const std::vector<ValueType> types = node.input_types();
+  return types[0].is(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT) && types[0].dims.size() == 2 && types[0].dims[1] > 0 &&
+         form.fits(types, 1, types[0].dims[1]);
+}
+
+}  // namespace
+
+Op rows(const TailForm& tail) {
+  return {kName + tail.name(), 0, [tail](const Node& node) { return claims(node, tail); },
+          [tail](const Attributes&) { return std::make_unique<RowTail>(tail); }};
+}
+
+}  // namespace retouch

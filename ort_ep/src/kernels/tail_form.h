@@ -1,0 +1,51 @@
+// The tails that operators may have: what their names say is done to the rows of a result.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "context.h"
+#include "cpu/tail.h"
+#include "node.h"
+
+namespace retouch {
+
+/// Which parts a tail has. `EditConvAddedAffineSilu` is EditConv with the tail `AddedAffineSilu`.
+struct TailForm {
+  bool gated = false;
+  bool added = false;
+  bool affine = false;
+  Activation activation = Activation::kNone;
+
+  std::string name() const;
+  bool is_empty() const noexcept { return !gated && !added && !affine && activation == Activation::kNone; }
+
+  /// Whether what stands before the affine map and the activation is a result of its own.
+  bool has_sum() const noexcept { return affine || activation != Activation::kNone; }
+
+  /// Whether operands from `first` on are what a kernel takes, for rows of that many columns.
+  bool fits(const std::vector<ValueType>& types, size_t first, int64_t columns) const;
+};
+
+/// All of them, the empty one first.
+const std::vector<TailForm>& tail_forms();
+
+/// The tail of one call, and where its results go.
+class TailCall {
+ public:
+  /// Reads the operands from `first` on, checks that they fit, and asks for the results [rows, columns].
+  TailCall(const char* op, const TailForm& form, size_t first, const Context& context, const Shape& shape);
+
+  const Tail& tail() const noexcept { return tail_; }
+
+  /// s and y; s is null if nobody wants it.
+  float* sum() const noexcept { return sum_; }
+  float* out() const noexcept { return out_; }
+
+ private:
+  Tail tail_;
+  float* sum_ = nullptr;
+  float* out_ = nullptr;
+};
+
+}  // namespace retouch

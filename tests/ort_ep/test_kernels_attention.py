@@ -1,0 +1,101 @@
+"""EditAttention against double precision and its function body."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.ort_ep.single_node import claimed, make_model, open_session, run_ours, run_reference
+
+TOLERANCE = {"rtol": 2e-5, "atol": 2e-6}
+
+
+def attention(
+    queries: int, keys: int, heads: int, depth: int, value_depth: int | None = None, edited: int = 3
+) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng([queries, keys, heads, depth])
+    wide = value_depth or depth
+    edited = min(edited, keys)
+
+    def normal(*shape: int) -> np.ndarray:
+        return rng.standard_normal(shape).astype(np.float32)
+
+    return {
+        "query": normal(queries, heads, depth),
+        "key": normal(edited, heads, depth),
+        "value": normal(edited, heads, wide),
+        "cached_key": normal(keys, heads, depth),
+        "cached_value": normal(keys, heads, wide),
+        "index": rng.permutation(keys)[:edited, None].astype(np.int64),
+        "scale": np.array(depth**-0.5, np.float32),
+    }
+
+
+def expected(feeds: dict[str, np.ndarray]) -> np.ndarray:
+    keys, values = feeds["cached_key"].astype(np.float64), feeds["cached_value"].astype(np.float64)
+    keys[feeds["index"][:, 0]], values[feeds["index"][:, 0]] = feeds["key"], feeds["value"]
+    scores = float(feeds["scale"]) * np.einsum("mhd,nhd->hmn", feeds["query"].astype(np.float64), keys)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.einsum("hmn,nhd->mhd", weights / weights.sum(axis=-1, keepdims=True), values)
+
+
+@pytest.mark.parametrize("queries", [0, 1, 5, 16, 17, 40, 100])
+@pytest.mark.parametrize(("keys", "heads", "depth"), [(1, 1, 1), (3, 2, 8), (64, 3, 64), (131, 2, 40)])
+def test_attention_of_active_queries(queries: int, keys: int, heads: int, depth: int) -> None:
+    feeds = attention(queries, keys, heads, depth)
+    np.testing.assert_allclose(run_ours(make_model("EditAttention", feeds), feeds), expected(feeds), **TOLERANCE)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_attention_is_what_its_body_computes(threads: int) -> None:
+    feeds = attention(37, 150, 4, 20, 12, edited=37)
+    model = make_model("EditAttention", feeds)
+    np.testing.assert_allclose(run_ours(model, feeds, threads), run_reference(model, feeds), **TOLERANCE)
+    np.testing.assert_array_equal(run_ours(model, feeds, threads), run_ours(model, feeds))
+
+
+def test_without_recomputed_rows_the_cached_ones_are_read() -> None:
+    feeds = attention(5, 20, 2, 8, edited=0)
+    np.testing.assert_allclose(run_ours(make_model("EditAttention", feeds), feeds), expected(feeds), **TOLERANCE)
+
+
+def test_an_index_counts_from_the_end() -> None:
+    feeds = attention(5, 20, 2, 8)
+    got = run_ours(make_model("EditAttention", feeds), {**feeds, "index": feeds["index"] - 20})
+    np.testing.assert_allclose(got, expected(feeds), **TOLERANCE)
+
+
+def test_large_scores_do_not_overflow() -> None:
+    feeds = attention(5, 90, 2, 8)
+    feeds["query"] *= 1000
+    np.testing.assert_allclose(run_ours(make_model("EditAttention", feeds), feeds), expected(feeds), **TOLERANCE)
+
+
+def test_a_score_that_is_no_number_spoils_its_query_only() -> None:
+    feeds = attention(5, 90, 2, 8)
+    feeds["query"][3, 1, 2] = np.nan
+    got = run_ours(make_model("EditAttention", feeds), feeds)
+    assert np.isnan(got[3, 1]).all()
+    assert np.isfinite(np.delete(got.reshape(10, -1), 7, axis=0)).all()
+
+
+@pytest.mark.parametrize("value", [20, -21])
+def test_an_index_out_of_range_is_an_error(value: int) -> None:
+    feeds = attention(5, 20, 2, 8)
+    feeds["index"][1] = value
+    with pytest.raises(Exception, match=f"EditAttention: expected every index to be from -20 to before 20, got {value}"):
+        open_session(make_model("EditAttention", feeds)).run(None, feeds)
+
+
+def test_operands_that_do_not_fit_are_an_error() -> None:
+    feeds = attention(5, 20, 2, 8)
+    session = open_session(make_model("EditAttention", feeds, open_dims=True))
+    with pytest.raises(Exception, match=r"expected value \[3, 2, 8\], got shape \[2, 2, 8\]"):
+        session.run(None, {**feeds, "value": feeds["value"][:2]})
+
+
+def test_other_element_types_are_left_to_the_runtime() -> None:
+    feeds = {name: v.astype(np.float64) if name != "index" else v for name, v in attention(5, 20, 2, 8).items()}
+    session = open_session(make_model("EditAttention", feeds))
+    assert claimed(session) == []
+    np.testing.assert_allclose(session.run(None, feeds)[0], expected(feeds), **TOLERANCE)
