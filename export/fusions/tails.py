@@ -10,7 +10,7 @@ a value that is used elsewhere is the operator's second result.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
@@ -77,7 +77,7 @@ class _Chain:
         affine = self._take_affine(head)
         activation = self._take_activation(may_be_used=not affine)
         if len(self.nodes) > (self.product is None):
-            self._replace(Tail(gated, added, affine, activation), total, head)
+            self._replace(Tail(gated, added, False, affine, activation), total, head)
 
     def _columns(self) -> int:
         assert self.rows.shape is not None
@@ -132,22 +132,18 @@ class _Chain:
     def _replace(self, tail: Tail, total: ir.Value, head: ir.Node) -> None:
         gone = [*self.nodes] if self.product is None else [self.product, *self.nodes]
         outside = total.is_graph_output() or any(use.node not in gone for use in total.uses())
-        product = ROWS if self.product is None else self.product.op_type
-        has_sum = tail.has_sum(product)
-        results = [self.last, total] if has_sum and outside else [self.last]
+        kept = outside and head in gone and total is not self.last
         made = ir.Node(
             DOMAIN,
-            product + tail.name,
+            (ROWS if self.product is None else self.product.op_type) + replace(tail, kept=kept).name,
             [*self._own_operands(), *self.operands],
             () if self.product is None else list(self.product.attributes.values()),
-            num_outputs=1 + has_sum,
+            num_outputs=1 + kept,
             name=f"{head.name}_with_tail",
         )
         self.graph.insert_after(head, made)
         self.order[made] = self.order[head]
-        # A runtime wants all results of a function named; that nobody wants one is said by an empty name.
-        made.outputs[-1].name = ""
-        for old, new in zip(results, made.outputs, strict=False):
+        for old, new in zip([self.last, total] if kept else [self.last], made.outputs, strict=True):
             new.name, new.type, new.shape = old.name, old.type, old.shape
             old.replace_all_uses_with(new, replace_graph_outputs=True)
         self.graph.remove(gone, safe=True)

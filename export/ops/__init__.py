@@ -41,7 +41,8 @@ def _definitions() -> dict[str, onnx.FunctionProto]:
     found = {script.name: script.to_function_proto() for script in scripts}
     rows = onnx.FunctionProto(domain=DOMAIN, name=ROWS, input=["rows"], output=["rows"])
     _, *tails = Tail.all()
-    for product in (found["EditConv"], found["RowLinear"], rows):
-        made = [with_tail(product, tail) for tail in tails]
-        found |= {function.name: function for function in made}
+    for base in (found["EditConv"], found["RowLinear"]):
+        found |= {base.name + tail.name: with_tail(base, tail) for tail in tails}
+    # Rows that are an operand already are not kept.
+    found |= {ROWS + tail.name: with_tail(rows, tail) for tail in tails if tail.gated or tail.added or not tail.kept}
     return found

@@ -5,11 +5,11 @@ tail's name stand in this order, each with its operands behind those of the prod
 
 - ``Gated``: times ``gate`` [C],
 - ``Added``: plus ``residual`` [M, C],
+- ``Kept``: what there is at this point is a second result,
 - ``Affine``: times ``factor`` [C], plus ``shift`` [C],
 - ``Silu``, ``Gelu`` or ``TanhGelu``.
 
-What stands before the affine map and the activation is a second result, where there are such. ``Rows...`` is a tail by
-itself, of rows that no product made.
+``Rows...`` is a tail by itself, of rows that no product made.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import enum
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import onnx
 from onnx import helper
@@ -43,34 +44,30 @@ class Tail:
 
     gated: bool = False
     added: bool = False
+    kept: bool = False
     affine: bool = False
     activation: Activation = Activation.NONE
 
     @property
     def name(self) -> str:
         """What it adds to an operator's name."""
-        parts = (("Gated", self.gated), ("Added", self.added), ("Affine", self.affine))
-        return "".join(part for part, there in parts if there) + self.activation.value
-
-    def has_sum(self, product: str) -> bool:
-        """Whether what stands before the affine map and the activation is a second result: not if it is an operand."""
-        changed = self.affine or self.activation is not Activation.NONE
-        return changed and (self.added or self.gated or product != ROWS)
+        parts = {"Gated": self.gated, "Added": self.added, "Kept": self.kept, "Affine": self.affine}
+        return "".join(part for part, there in parts.items() if there) + self.activation.value
 
     @classmethod
     def all(cls) -> Iterator[Tail]:
-        """Every tail, the empty one first."""
+        """Every tail, the empty one first. Nothing is kept that is the result anyway."""
         both = (False, True)
-        for activation in Activation:
-            for affine in both:
-                yield from (cls(gated, added, affine, activation) for added in both for gated in both)
+        for activation, affine, kept, added, gated in product(Activation, both, both, both, both):
+            if not kept or affine or activation is not Activation.NONE:
+                yield cls(gated, added, kept, affine, activation)
 
 
-def with_tail(product: onnx.FunctionProto, tail: Tail) -> onnx.FunctionProto:
+def with_tail(base: onnx.FunctionProto, tail: Tail) -> onnx.FunctionProto:
     """A product's function, or that of rows as they are, with a tail behind it."""
     made = onnx.FunctionProto()
-    made.CopyFrom(product)
-    made.name = product.name + tail.name
+    made.CopyFrom(base)
+    made.name = base.name + tail.name
     last = made.output[0]
     del made.output[:]
     body = _Body(made)
@@ -82,7 +79,7 @@ def with_tail(product: onnx.FunctionProto, tail: Tail) -> onnx.FunctionProto:
     if tail.affine:
         last = body.add("Add", body.add("Mul", last, body.operand("factor")), body.operand("shift"))
     last = _activated(body, last, tail.activation)
-    made.output.extend([last, total] if tail.has_sum(product.name) else [last])
+    made.output.extend([last, total] if tail.kept else [last])
     return made
 
 

@@ -54,12 +54,6 @@ Tensor Context::input(size_t index) const {
   return tensor_of(value);
 }
 
-size_t Context::output_count() const {
-  size_t count = 0;
-  check(runtime().api->KernelContext_GetOutputCount(context_, &count));
-  return count;
-}
-
 Tensor Context::output(size_t index, const Shape& shape, ONNXTensorElementDataType type) const {
   const OrtApi* api = runtime().api;
   OrtValue* value = nullptr;

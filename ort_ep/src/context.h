@@ -18,9 +18,6 @@ class Context {
   /// An operand; without data if it was left out.
   Tensor input(size_t index) const;
 
-  /// How many results the node has.
-  size_t output_count() const;
-
   /// A result, which may lie where an operand lies if the operator allows that.
   Tensor output(size_t index, const Shape& shape, ONNXTensorElementDataType type) const;
 

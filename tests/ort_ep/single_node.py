@@ -25,7 +25,6 @@ def make_model(
     attributes: Mapping[str, Any] | None = None,
     *,
     open_dims: bool = False,
-    results: int = 1,
 ) -> onnx.ModelProto:
     """One node whose operands are the feeds in order: initializers if among the constants, left out if ``None``."""
     constants = constants or {}
@@ -40,10 +39,9 @@ def make_model(
     ]
     first = next(value for value in feeds.values() if value is not None)
     dtype = onnx.helper.np_dtype_to_tensor_dtype(first.dtype)
-    given = len(function.output)
-    outputs = ["out", "sum"][:results]
+    outputs = ["out", "kept"][: len(function.output)]
     graph = onnx.helper.make_graph(
-        [onnx.helper.make_node(op, names, outputs + [""] * (given - results), domain=DOMAIN, name="node", **(attributes or {}))],
+        [onnx.helper.make_node(op, names, outputs, domain=DOMAIN, name="node", **(attributes or {}))],
         "single",
         inputs,
         [onnx.helper.make_tensor_value_info(name, dtype, None) for name in outputs],

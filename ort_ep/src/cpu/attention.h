@@ -7,7 +7,7 @@ namespace retouch {
 
 /// Keys whose scores are held at once.
 constexpr size_t kKeyBlock = 64;
-constexpr size_t kMaxQueryVectors = 2;
+constexpr size_t kMaxQueryVectors = 4;
 
 /// Some queries of one head: softmax(scale * q k^T + bias) v.
 struct AttentionTile {

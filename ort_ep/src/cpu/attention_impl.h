@@ -18,9 +18,9 @@ inline __attribute__((always_inline)) void fetch_row(const float* row, size_t de
 template <size_t Vectors>
 struct Attention {
   static constexpr size_t kWidth = Vectors * kLanes;
-  /// Independent sums that hide the latency of the multiplications.
-  static constexpr size_t kKeys = 8 / Vectors;
-  static constexpr size_t kChannels = kLanes == 16 ? 8 : 4;
+  /// Independent sums that hide the latency of the multiplications, as many as there are registers for.
+  static constexpr size_t kKeys = Vectors == 1 ? 8 : 4;
+  static constexpr size_t kChannels = kLanes == 16 ? (Vectors == 4 ? 4 : 8) : 4;
   /// Rows that are fetched ahead: they are strided, which the hardware does not foresee.
   static constexpr size_t kAhead = 16;
 

@@ -9,6 +9,6 @@ constexpr size_t kLanes = 16;
 
 namespace retouch {
 
-const InstructionSet kAvx512 = {"avx512", kLanes, 4, RETOUCH_TILES, finish, {attend<1>, attend<2>}};
+const InstructionSet kAvx512 = {"avx512", kLanes, 4, RETOUCH_TILES, finish, 4, {attend<1>, attend<2>, attend<3>, attend<4>}};
 
 }  // namespace retouch

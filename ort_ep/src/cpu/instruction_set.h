@@ -16,7 +16,8 @@ struct InstructionSet {
   /// By rows and by vectors of columns, from one on.
   TileFunction tiles[kMaxTileRows][kMaxTileVectors];
   TailFunction finish;
-  /// By vectors of queries, from one on.
+  /// By vectors of queries, from one on; the most that there are registers for.
+  size_t query_vectors;
   AttentionFunction attend[kMaxQueryVectors];
 
   size_t panel() const { return lanes * vectors; }

@@ -68,7 +68,7 @@ class EditAttention : public Kernel {
   /// Every head of a block of queries is a task.
   static void attend(const Context& context, const AttentionTile& all, size_t heads, size_t key_heads) {
     const InstructionSet& set = instruction_set();
-    const size_t most = kMaxQueryVectors * set.lanes, blocks = (all.count + most - 1) / most;
+    const size_t most = set.query_vectors * set.lanes, blocks = (all.count + most - 1) / most;
     context.parallel_for(blocks * heads, [&](size_t task) {
       const size_t block = task / heads, head = task % heads, own = head / (heads / key_heads);
       const size_t begin = all.count * block / blocks, end = all.count * (block + 1) / blocks;

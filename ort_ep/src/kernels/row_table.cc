@@ -53,12 +53,15 @@ RowTable::RowTable(const char* op, const Context& context) {
   targets_ = static_cast<size_t>(neighbours.shape[0]);
   taps_ = static_cast<size_t>(neighbours.shape[1]);
   pointers_.resize(targets_ * taps_);
-  const int64_t limit = static_cast<int64_t>(table.size());
-  const int64_t* index = neighbours.as<int64_t>();
-  for (size_t i = 0; i < pointers_.size(); ++i) {
-    check_index(op, "neighbours", index[i], limit);
-    pointers_[i] = table[static_cast<size_t>(index[i])];
+  const uint64_t limit = table.size();
+  const uint64_t* index = neighbours.as<uint64_t>();
+  // Without a branch per entry; a negative one is a large one here.
+  uint64_t largest = 0;
+  for (size_t i = 0; i < pointers_.size(); ++i) largest = std::max(largest, index[i]);
+  if (largest >= limit) {
+    for (size_t i = 0; i < pointers_.size(); ++i) check_index(op, "neighbours", neighbours.as<int64_t>()[i], static_cast<int64_t>(limit));
   }
+  for (size_t i = 0; i < pointers_.size(); ++i) pointers_[i] = table[index[i]];
 }
 
 }  // namespace retouch

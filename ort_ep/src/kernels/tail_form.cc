@@ -24,8 +24,11 @@ std::vector<TailForm> made_forms() {
   std::vector<TailForm> forms;
   for (Activation activation : {Activation::kNone, Activation::kSilu, Activation::kGelu, Activation::kTanhGelu})
     for (bool affine : {false, true})
-      for (bool added : {false, true})
-        for (bool gated : {false, true}) forms.push_back({gated, added, affine, activation});
+      for (bool kept : {false, true})
+        for (bool added : {false, true})
+          for (bool gated : {false, true}) {
+            if (!kept || affine || activation != Activation::kNone) forms.push_back({gated, added, kept, affine, activation});
+          }
   return forms;
 }
 
@@ -40,7 +43,7 @@ const float* per_column(const char* op, const char* name, const Tensor& given, i
 }  // namespace
 
 std::string TailForm::name() const {
-  return std::string(gated ? "Gated" : "") + (added ? "Added" : "") + (affine ? "Affine" : "") + name_of(activation);
+  return std::string(gated ? "Gated" : "") + (added ? "Added" : "") + (kept ? "Kept" : "") + (affine ? "Affine" : "") + name_of(activation);
 }
 
 bool TailForm::fits(const std::vector<ValueType>& types, size_t first, int64_t columns) const {
@@ -74,7 +77,7 @@ TailCall::TailCall(const char* op, const TailForm& form, size_t first, const Con
     tail_.shift = per_column(op, "shift", context.input(first + 1), columns);
   }
   out_ = context.output(0, shape, kFloat).as<float>();
-  if (form.has_sum() && context.output_count() > 1) sum_ = context.output(1, shape, kFloat).as<float>();
+  if (form.kept) sum_ = context.output(1, shape, kFloat).as<float>();
 }
 
 }  // namespace retouch

@@ -14,14 +14,13 @@ namespace retouch {
 struct TailForm {
   bool gated = false;
   bool added = false;
+  /// What stands before the affine map and the activation is a second result.
+  bool kept = false;
   bool affine = false;
   Activation activation = Activation::kNone;
 
   std::string name() const;
   bool is_empty() const noexcept { return !gated && !added && !affine && activation == Activation::kNone; }
-
-  /// Whether what stands before the affine map and the activation is a result of its own.
-  bool has_sum() const noexcept { return affine || activation != Activation::kNone; }
 
   /// Whether operands from `first` on are what a kernel takes, for rows of that many columns.
   bool fits(const std::vector<ValueType>& types, size_t first, int64_t columns) const;
