@@ -18,11 +18,11 @@ from retouch.export.fusions._uses import is_per_column, is_rows, other_operand, 
 from retouch.export.fusions.activations import activation_of
 from retouch.export.ops import Activation, Tail
 from retouch.export.ops._domain import DOMAIN
-from retouch.export.ops.tails import PRODUCTS, ROWS
+from retouch.export.ops.tails import NORM, PRODUCTS, ROWS
 
 __all__ = ["fuse_tails"]
 
-_OPERANDS = {"EditConv": 7, "RowLinear": 3}
+_OPERANDS = {"EditConv": 7, "RowLinear": 3, NORM: 7}
 
 
 def fuse_tails(graph: ir.Graph) -> None:
@@ -37,7 +37,7 @@ def fuse_tails(graph: ir.Graph) -> None:
 
 
 def _is_product(node: ir.Node) -> bool:
-    return node.domain == DOMAIN and node.op_type in PRODUCTS
+    return node.domain == DOMAIN and node.op_type in (*PRODUCTS, NORM)
 
 
 @dataclass
@@ -67,6 +67,9 @@ class _Chain:
         if not is_rows(self.rows):
             return
         self.last = self.rows
+        if self.product is not None and self.product.op_type == NORM:
+            self._fuse_norm(self.product)
+            return
         # A factor of all rows is a gate only before a residual sum; otherwise it is one half of an affine map.
         gated = self.product is not None and self._take("Mul", is_per_column)
         added = self._take("Add", self._is_alike)
@@ -78,6 +81,13 @@ class _Chain:
         activation = self._take_activation(may_be_used=not affine)
         if len(self.nodes) > (self.product is None):
             self._replace(Tail(gated, added, False, affine, activation), total, head)
+
+    def _fuse_norm(self, norm: ir.Node) -> None:
+        """A norm takes maps alone."""
+        affine = sole_user(self.rows) is not None and self._take_affine(norm)
+        activation = self._take_activation(may_be_used=False)
+        if self.nodes:
+            self._replace(Tail(affine=affine, activation=activation), self.last, norm)
 
     def _columns(self) -> int:
         assert self.rows.shape is not None
@@ -133,17 +143,18 @@ class _Chain:
         gone = [*self.nodes] if self.product is None else [self.product, *self.nodes]
         outside = total.is_graph_output() or any(use.node not in gone for use in total.uses())
         kept = outside and head in gone and total is not self.last
+        others = [] if self.product is None else list(self.product.outputs[1:])
         made = ir.Node(
             DOMAIN,
             (ROWS if self.product is None else self.product.op_type) + replace(tail, kept=kept).name,
             [*self._own_operands(), *self.operands],
             () if self.product is None else list(self.product.attributes.values()),
-            num_outputs=1 + kept,
+            num_outputs=1 + kept + len(others),
             name=f"{head.name}_with_tail",
         )
         self.graph.insert_after(head, made)
         self.order[made] = self.order[head]
-        for old, new in zip([self.last, total] if kept else [self.last], made.outputs, strict=True):
+        for old, new in zip([self.last, *([total] if kept else []), *others], made.outputs, strict=True):
             new.name, new.type, new.shape = old.name, old.type, old.shape
             old.replace_all_uses_with(new, replace_graph_outputs=True)
         self.graph.remove(gone, safe=True)

@@ -14,12 +14,23 @@ import onnx_ir as ir
 from retouch.export.ops._domain import DOMAIN
 from retouch.export.ops.edit_attention import EditAttention
 from retouch.export.ops.edit_conv import EditConv
+from retouch.export.ops.edit_group_norm import EditGroupNorm
 from retouch.export.ops.gather_rows import GatherRows
 from retouch.export.ops.masked_merge import MaskedMerge
 from retouch.export.ops.row_linear import RowLinear
 from retouch.export.ops.tails import ROWS, Activation, Tail, with_tail
 
-__all__ = ["Activation", "EditAttention", "EditConv", "GatherRows", "MaskedMerge", "RowLinear", "Tail", "functions"]
+__all__ = [
+    "Activation",
+    "EditAttention",
+    "EditConv",
+    "EditGroupNorm",
+    "GatherRows",
+    "MaskedMerge",
+    "RowLinear",
+    "Tail",
+    "functions",
+]
 
 
 def functions(opset: int, names: Iterable[str] | None = None) -> list[ir.Function]:
@@ -37,12 +48,14 @@ def functions(opset: int, names: Iterable[str] | None = None) -> list[ir.Functio
 @cache
 def _definitions() -> dict[str, onnx.FunctionProto]:
     """The functions by name."""
-    scripts = (MaskedMerge, GatherRows, EditConv, RowLinear, EditAttention)
+    scripts = (MaskedMerge, GatherRows, EditConv, RowLinear, EditAttention, EditGroupNorm)
     found = {script.name: script.to_function_proto() for script in scripts}
     rows = onnx.FunctionProto(domain=DOMAIN, name=ROWS, input=["rows"], output=["rows"])
     _, *tails = Tail.all()
     for base in (found["EditConv"], found["RowLinear"]):
         found |= {base.name + tail.name: with_tail(base, tail) for tail in tails}
+    norm = found["EditGroupNorm"]
+    found |= {norm.name + tail.name: with_tail(norm, tail) for tail in tails if tail.only_maps}
     # Rows that are an operand already are not kept.
     found |= {ROWS + tail.name: with_tail(rows, tail) for tail in tails if tail.gated or tail.added or not tail.kept}
     return found

@@ -23,9 +23,10 @@ from itertools import product
 import onnx
 from onnx import helper
 
-__all__ = ["PRODUCTS", "ROWS", "Activation", "Tail", "with_tail"]
+__all__ = ["NORM", "PRODUCTS", "ROWS", "Activation", "Tail", "with_tail"]
 
 PRODUCTS = ("EditConv", "RowLinear")
+NORM = "EditGroupNorm"
 ROWS = "Rows"
 
 
@@ -54,6 +55,11 @@ class Tail:
         parts = {"Gated": self.gated, "Added": self.added, "Kept": self.kept, "Affine": self.affine}
         return "".join(part for part, there in parts.items() if there) + self.activation.value
 
+    @property
+    def only_maps(self) -> bool:
+        """Whether every number of the result depends on one number of the rows alone, and nothing is kept."""
+        return not (self.gated or self.added or self.kept)
+
     @classmethod
     def all(cls) -> Iterator[Tail]:
         """Every tail, the empty one first. Nothing is kept that is the result anyway."""
@@ -68,7 +74,7 @@ def with_tail(base: onnx.FunctionProto, tail: Tail) -> onnx.FunctionProto:
     made = onnx.FunctionProto()
     made.CopyFrom(base)
     made.name = base.name + tail.name
-    last = made.output[0]
+    last, *others = made.output
     del made.output[:]
     body = _Body(made)
     if tail.gated:
@@ -79,7 +85,7 @@ def with_tail(base: onnx.FunctionProto, tail: Tail) -> onnx.FunctionProto:
     if tail.affine:
         last = body.add("Add", body.add("Mul", last, body.operand("factor")), body.operand("shift"))
     last = _activated(body, last, tail.activation)
-    made.output.extend([last, total] if tail.kept else [last])
+    made.output.extend([last, *([total] if tail.kept else []), *others])
     return made
 
 

@@ -39,12 +39,14 @@ class GroupNorm:
         layout: Layout = (GRID, 1) if batch == 1 else (GRID, 0, 1)
         tensor = graph.rows_in(source, layout)
         moments = graph.cached_moments(source, groups)
+        if graph.corrected_moments and layout == (GRID, 1) and dtype_of(source) == ir.DataType.FLOAT:
+            graph.set_rows(node.outputs[0], _corrected(node, tensor, moments, graph), layout)
+            return
         mean, variance = (_row(graph, moments, index) for index in (0, 1))
         if graph.corrected_moments:
             mean, variance = _Correction(source, groups, layout, graph).apply(tensor, mean, variance)
             stacked = [graph.op("Unsqueeze", [part, graph.ints([0])]) for part in (mean, variance)]
-            key = next(k for k, c in graph.cacheables.items() if c.value is source and c.groups == groups)
-            graph.updates.setdefault(key, graph.op("Concat", stacked, {"axis": 0}))
+            graph.updates.setdefault(_moments_id(source, groups, graph), graph.op("Concat", stacked, {"axis": 0}))
         epsilon = graph.constant(np.array(attribute(node, "epsilon", 1e-5), dtype=np.float32))
         scale = graph.op("Reciprocal", [graph.op("Sqrt", [graph.op("Add", [variance, epsilon])])])
         shift = graph.op("Neg", [graph.op("Mul", [mean, scale])])
@@ -52,6 +54,31 @@ class GroupNorm:
         scale, shift = (_per_channel(graph, part, batch, channels, groups, dtype) for part in (scale, shift))
         result = graph.op("Add", [graph.op("Mul", [tensor, scale]), shift])
         graph.set_rows(node.outputs[0], result, layout)
+
+
+def _corrected(node: ir.Node, rows: ir.Value, moments: ir.Value, graph: EditGraph) -> ir.Value:
+    """The norm with moments that follow the rows, as one operator."""
+    source, groups = node.inputs[0], int(attribute(node, "num_groups"))
+    found = graph.facts.rows(source)
+    assert source is not None and found is not None
+    channels = shape_of(source)[1]
+    size = found.grid.size * (channels // groups)
+    numbers = (np.array(value, np.float32) for value in (1.0 / size, attribute(node, "epsilon", 1e-5)))
+    operands = [
+        rows,
+        graph.cached(source, (GRID, 1)),
+        graph.row_index(found.grid),
+        moments,
+        graph.ints([1, groups, channels // groups]),
+        *(graph.constant(number) for number in numbers),
+    ]
+    normed, moved = graph.ops("EditGroupNorm", operands, domain=RETOUCH_DOMAIN, outputs=2, dtype=ir.DataType.FLOAT)
+    graph.updates.setdefault(_moments_id(source, groups, graph), moved)
+    return normed
+
+
+def _moments_id(source: ir.Value, groups: int, graph: EditGraph) -> str:
+    return next(key for key, found in graph.cacheables.items() if found.value is source and found.groups == groups)
 
 
 def _row(graph: EditGraph, moments: ir.Value, index: int) -> ir.Value:

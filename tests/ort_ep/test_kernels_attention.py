@@ -83,7 +83,9 @@ def test_a_score_that_is_no_number_spoils_its_query_only() -> None:
 def test_an_index_out_of_range_is_an_error(value: int) -> None:
     feeds = attention(5, 20, 2, 8)
     feeds["index"][1] = value
-    with pytest.raises(Exception, match=f"EditAttention: expected every index to be from -20 to before 20, got {value}"):
+    with pytest.raises(
+        Exception, match=f"EditAttention: expected every index to be from -20 to before 20, got {value}"
+    ):
         open_session(make_model("EditAttention", feeds)).run(None, feeds)
 
 

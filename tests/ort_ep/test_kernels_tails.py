@@ -27,9 +27,7 @@ def operands(tail: Tail, rows: int, columns: int) -> dict[str, np.ndarray]:
         "factor": (tail.affine, (columns,)),
         "shift": (tail.affine, (1, columns)),
     }
-    return {
-        name: rng.standard_normal(shape).astype(np.float32) for name, (there, shape) in every.items() if there
-    }
+    return {name: rng.standard_normal(shape).astype(np.float32) for name, (there, shape) in every.items() if there}
 
 
 def linear(tail: Tail, rows: int, columns: int, depth: int = 20) -> dict[str, np.ndarray | None]:
@@ -110,4 +108,3 @@ def test_a_residual_of_other_rows_is_an_error() -> None:
     given = {"rows": feeds["rows"], "residual": np.ones((3, 6), np.float32)}
     with pytest.raises(Exception, match=r"RowLinear: expected residual \[4, 6\], got shape \[3, 6\]"):
         open_session(model).run(None, given)
-

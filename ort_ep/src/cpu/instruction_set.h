@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpu/attention.h"
+#include "cpu/moments.h"
 #include "cpu/tail.h"
 #include "cpu/tile.h"
 
@@ -16,6 +17,7 @@ struct InstructionSet {
   /// By rows and by vectors of columns, from one on.
   TileFunction tiles[kMaxTileRows][kMaxTileVectors];
   TailFunction finish;
+  MomentFunction move_moments;
   /// By vectors of queries, from one on; the most that there are registers for.
   size_t query_vectors;
   AttentionFunction attend[kMaxQueryVectors];

@@ -1,4 +1,6 @@
 // The tails. Included once by the source of each instruction set, behind its vectors.
+#pragma once
+
 #include "cpu/exponential.h"
 #include "cpu/tail.h"
 

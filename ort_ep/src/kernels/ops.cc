@@ -10,6 +10,7 @@ std::vector<Op> made_ops() {
   for (const TailForm& tail : tail_forms()) {
     all.push_back(edit_conv(tail));
     all.push_back(row_linear(tail));
+    if (tail.only_maps()) all.push_back(edit_group_norm(tail));
     if (!tail.is_empty()) all.push_back(rows(tail));
   }
   return all;

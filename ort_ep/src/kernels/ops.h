@@ -12,9 +12,10 @@ namespace retouch {
 /// The domain of the operators.
 constexpr const char* kDomain = "ai.retouch";
 
-/// With a tail, as RowLinear and the rows of a value themselves.
+/// These have tails.
 Op edit_conv(const TailForm& tail);
 Op row_linear(const TailForm& tail);
+Op edit_group_norm(const TailForm& tail);
 Op rows(const TailForm& tail);
 
 Op edit_attention();

@@ -22,6 +22,9 @@ struct TailForm {
   std::string name() const;
   bool is_empty() const noexcept { return !gated && !added && !affine && activation == Activation::kNone; }
 
+  /// Whether every number of the result depends on one number of the rows alone, and nothing is kept.
+  bool only_maps() const noexcept { return !gated && !added && !kept; }
+
   /// Whether operands from `first` on are what a kernel takes, for rows of that many columns.
   bool fits(const std::vector<ValueType>& types, size_t first, int64_t columns) const;
 };

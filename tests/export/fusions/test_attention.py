@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.export.fusions.graphs import fused, graph_of, normal
+
+FEEDS = {
+    "q": normal(3, 2, 4),
+    "k": normal(3, 2, 4, seed=1),
+    "v": normal(3, 2, 5, seed=2),
+    "ck": normal(9, 2, 4, seed=3),
+    "cv": normal(9, 2, 5, seed=4),
+    "at": np.array([[1], [8], [4]]),
+}
+INPUTS = "float[M,2,4] q, float[M,2,4] k, float[M,2,5] v, float[9,2,4] ck, float[9,2,5] cv, int64[M,1] at"
+BODY = """
+    mk = ai.retouch.MaskedMerge(ck, at, k) kt = Transpose<perm = [1, 2, 0]>(mk)
+    mv = ai.retouch.MaskedMerge(cv, at, v) vt = Transpose<perm = [1, 0, 2]>(mv)
+    qt = Transpose<perm = [1, 0, 2]>(q) sc = MatMul(qt, kt) sm = Mul(sc, scale)
+    p = Softmax<axis = 2>(sm) o = MatMul(p, vt) y = Transpose<perm = [1, 0, 2]>(o)
+"""
+
+
+def operators(body: str, outputs: str = "float[M,2,5] y") -> dict[str, int]:
+    model = graph_of(f"g ({INPUTS}) => ({outputs}) {{ {body} }}", {"scale": np.array(0.5, np.float32)})
+    return dict(fused(model, FEEDS))
+
+
+def test_an_attention_over_merged_rows_is_one_operator() -> None:
+    assert operators(BODY) == {"EditAttention": 1}
+
+
+def test_merged_rows_that_are_wanted_stay_as_well() -> None:
+    assert operators(BODY, "float[M,2,5] y, float[9,2,4] mk") == {"EditAttention": 1, "MaskedMerge": 1}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("p = Softmax<axis = 2>(sm)", "n = Neg(sm) p = Softmax<axis = 2>(n)"),
+        ("p = Softmax<axis = 2>(sm)", "p = Softmax<axis = 1>(sm)"),
+        ("sm = Mul(sc, scale)", "sm = Mul(sc, sc)"),
+        ("mv = ai.retouch.MaskedMerge(cv, at, v)", "mv = Neg(cv) z = Neg(v)"),
+    ],
+)
+def test_other_chains_stay(old: str, new: str) -> None:
+    assert "EditAttention" not in operators(BODY.replace(old, new))
