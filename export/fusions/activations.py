@@ -1,4 +1,4 @@
-"""Finds activations: exporters write each of them in several ways, so what a chain computes is compared, not its form."""
+"""Finds activations: exporters write each of them in several ways, so what a chain computes is compared."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def activation_of(value: ir.Value) -> tuple[Activation, list[ir.Node]]:
     """
     computed: dict[ir.Value, Array] = {value: _POINTS}
     nodes: list[ir.Node] = []
-    for node, result in _chain(value, computed):
+    for node, result in _chain(computed):
         nodes.append(node)
         computed[node.outputs[0]] = result
         if any(use.node not in nodes for made in nodes[:-1] for use in made.outputs[0].uses()):
@@ -65,7 +65,7 @@ def activation_of(value: ir.Value) -> tuple[Activation, list[ir.Node]]:
     return Activation.NONE, []
 
 
-def _chain(value: ir.Value, computed: Mapping[ir.Value, Array]) -> Iterator[tuple[ir.Node, Array]]:
+def _chain(computed: Mapping[ir.Value, Array]) -> Iterator[tuple[ir.Node, Array]]:
     """Nodes that compute from the value and numbers alone, in an order in which they can be computed."""
     seen: set[ir.Node] = set()
     while len(seen) < _LONGEST:

@@ -1,7 +1,7 @@
 """``softmax(scale * q merge(k)^T) merge(v)``  ->  EditAttention.
 
-The operator reads recomputed and cached rows where they are; merged copies of keys and values and the scores of all rows
-are not made.
+The operator reads recomputed and cached rows where they are; neither merged copies of keys and values nor the scores of
+all rows are made.
 
 Before: queries, keys and values are float32 [rows, heads, depth] without further axes. After: the same values, in the
 same layout.

@@ -5,8 +5,8 @@ A stock runtime inlines the bodies; a runtime with kernels for the domain replac
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 
 import onnx
 import onnx_ir as ir
@@ -18,7 +18,7 @@ from retouch.export.ops.edit_group_norm import EditGroupNorm
 from retouch.export.ops.gather_rows import GatherRows
 from retouch.export.ops.masked_merge import MaskedMerge
 from retouch.export.ops.row_linear import RowLinear
-from retouch.export.ops.tails import ROWS, Activation, Tail, with_tail
+from retouch.export.ops.tails import NORM, PRODUCTS, ROWS, Activation, Tail, with_tail
 
 __all__ = [
     "Activation",
@@ -35,27 +35,37 @@ __all__ = [
 
 def functions(opset: int, names: Iterable[str] | None = None) -> list[ir.Function]:
     """Fresh copies of the operators' functions of those names, or of all, importing an ONNX opset."""
-    definitions = _definitions()
-    made = []
-    for name in definitions if names is None else names:
-        function = ir.serde.deserialize_function(definitions[name])
+    makers = _makers()
+    made = [makers[name]() for name in (makers if names is None else names)]
+    for function in made:
         function.opset_imports.clear()
         function.opset_imports[""] = opset
-        made.append(function)
     return made
 
 
 @cache
-def _definitions() -> dict[str, onnx.FunctionProto]:
-    """The functions by name."""
+def _makers() -> dict[str, Callable[[], ir.Function]]:
+    """What makes the functions, by name."""
     scripts = (MaskedMerge, GatherRows, EditConv, RowLinear, EditAttention, EditGroupNorm)
-    found = {script.name: script.to_function_proto() for script in scripts}
-    rows = onnx.FunctionProto(domain=DOMAIN, name=ROWS, input=["rows"], output=["rows"])
+    found = {script.name: partial(_scripted, script.to_function_proto()) for script in scripts}
     _, *tails = Tail.all()
-    for base in (found["EditConv"], found["RowLinear"]):
-        found |= {base.name + tail.name: with_tail(base, tail) for tail in tails}
-    norm = found["EditGroupNorm"]
-    found |= {norm.name + tail.name: with_tail(norm, tail) for tail in tails if tail.only_maps}
-    # Rows that are an operand already are not kept.
-    found |= {ROWS + tail.name: with_tail(rows, tail) for tail in tails if tail.gated or tail.added or not tail.kept}
-    return found
+    tailed = [
+        *((found[name], name, tails) for name in PRODUCTS),
+        (found[NORM], NORM, [tail for tail in tails if tail.only_maps]),
+        # Rows that are an operand already are not kept.
+        (_rows, ROWS, [tail for tail in tails if tail.gated or tail.added or not tail.kept]),
+    ]
+    return found | {name + tail.name: partial(_tailed, base, tail) for base, name, behind in tailed for tail in behind}
+
+
+def _scripted(definition: onnx.FunctionProto) -> ir.Function:
+    return ir.serde.deserialize_function(definition)
+
+
+def _rows() -> ir.Function:
+    rows = ir.Value(name="rows")
+    return ir.Function(DOMAIN, ROWS, graph=ir.Graph([rows], [rows], nodes=[]), attributes=[])
+
+
+def _tailed(base: Callable[[], ir.Function], tail: Tail) -> ir.Function:
+    return with_tail(base(), tail)

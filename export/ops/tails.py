@@ -20,8 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-import onnx
-from onnx import helper
+import onnx_ir as ir
 
 __all__ = ["NORM", "PRODUCTS", "ROWS", "Activation", "Tail", "with_tail"]
 
@@ -69,51 +68,46 @@ class Tail:
                 yield cls(gated, added, kept, affine, activation)
 
 
-def with_tail(base: onnx.FunctionProto, tail: Tail) -> onnx.FunctionProto:
-    """A product's function, or that of rows as they are, with a tail behind it."""
-    made = onnx.FunctionProto()
-    made.CopyFrom(base)
-    made.name = base.name + tail.name
-    last, *others = made.output
-    del made.output[:]
-    body = _Body(made)
+def with_tail(function: ir.Function, tail: Tail) -> ir.Function:
+    """The function of a product, or of rows as they are, after a tail was put behind it."""
+    result, *others = function.outputs
+    body = _Body(function)
     if tail.gated:
-        last = body.add("Mul", last, body.operand("gate"))
+        result = body.add("Mul", result, body.operand("gate"))
     if tail.added:
-        last = body.add("Add", last, body.operand("residual"))
-    total = last
+        result = body.add("Add", result, body.operand("residual"))
+    kept = [result] if tail.kept else []
     if tail.affine:
-        last = body.add("Add", body.add("Mul", last, body.operand("factor")), body.operand("shift"))
-    last = _activated(body, last, tail.activation)
-    made.output.extend([last, *([total] if tail.kept else []), *others])
-    return made
+        result = body.add("Add", body.add("Mul", result, body.operand("factor")), body.operand("shift"))
+    function.outputs[:] = [_activated(body, result, tail.activation), *kept, *others]
+    function.name += tail.name
+    return function
 
 
 @dataclass(frozen=True)
 class _Body:
-    """The nodes of a function."""
+    """The operands and nodes of a function."""
 
-    function: onnx.FunctionProto
+    function: ir.Function
 
-    def operand(self, name: str) -> str:
+    def operand(self, name: str) -> ir.Value:
         """Appends an operand."""
-        self.function.input.append(name)
-        return name
+        self.function.inputs.append(ir.Value(name=name))
+        return self.function.inputs[-1]
 
-    def add(self, op_type: str, *inputs: str) -> str:
+    def add(self, op_type: str, *inputs: ir.Value, **attributes: float) -> ir.Value:
         """Appends a node and returns its result."""
-        result = f"tail_{len(self.function.node)}"
-        self.function.node.append(helper.make_node(op_type, list(inputs), [result]))
-        return result
+        node = ir.Node("", op_type, inputs, ir.convenience.convert_attributes(attributes))
+        node.outputs[0].name = f"tail_{len(self.function)}"
+        self.function.append(node)
+        return node.outputs[0]
 
-    def number(self, value: float) -> str:
+    def number(self, value: float) -> ir.Value:
         """Appends a constant."""
-        result = f"tail_{len(self.function.node)}"
-        self.function.node.append(helper.make_node("Constant", [], [result], value_float=value))
-        return result
+        return self.add("Constant", value_float=value)
 
 
-def _activated(body: _Body, x: str, activation: Activation) -> str:
+def _activated(body: _Body, x: ir.Value, activation: Activation) -> ir.Value:
     if activation is Activation.NONE:
         return x
     if activation is Activation.SILU:
