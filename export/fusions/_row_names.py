@@ -11,7 +11,7 @@ from retouch.export.ops._domain import DOMAIN
 __all__ = ["name_rows"]
 
 _ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Sigmoid", "Tanh", "LayerNormalization", "Softmax", "Split", "Concat")
-_ROW_OPERAND = (("EditConv", 4), ("RowLinear", 0), ("Rows", 0), ("EditAttention", 0))
+_ROW_OPERAND = (("EditConv", 4), ("RowLinear", 0), ("Rows", 0), ("EditAttention", 0), ("StackedAttention", 0))
 _UNNAMED = "unk__"
 
 

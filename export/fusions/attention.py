@@ -1,6 +1,6 @@
-"""``softmax(scale * q merge(k)^T) merge(v)``  ->  EditAttention.
+"""``softmax(scale * q merge(k)^T) merge(v)``  ->  EditAttention, and its form in stacked graphs  ->  StackedAttention.
 
-The operator reads recomputed and cached rows where they are; neither merged copies of keys and values nor the scores of
+The operators read recomputed and cached rows where they are; neither merged copies of keys and values nor the scores of
 all rows are made.
 
 Before: queries, keys and values are float32 [rows, heads, depth] without further axes. After: the same values, in the
@@ -26,10 +26,10 @@ _BY_HEAD_TRANSPOSED = (1, 2, 0)
 def fuse_attention(graph: ir.Graph) -> None:
     """Replaces every attention of rows over merged keys and values."""
     for node in list(graph):
-        operands = _operands(node)
-        if operands is None:
+        found = _attention(node)
+        if found is None or not all(_is_by_head(value) for value in found[1][:5]):
             continue
-        made = ir.Node(DOMAIN, "EditAttention", operands, name=f"{node.name}_edited")
+        made = ir.Node(DOMAIN, *found, name=f"{node.name}_edited")
         graph.insert_after(node, made)
         old, new = node.outputs[0], made.outputs[0]
         new.name, new.type, new.shape = old.name, old.type, old.shape
@@ -37,24 +37,51 @@ def fuse_attention(graph: ir.Graph) -> None:
         _remove_unused(graph, node)
 
 
-def _operands(node: ir.Node) -> list[ir.Value] | None:
-    """The operands of EditAttention, if a node is the last one of an attention over merged rows."""
+def _attention(node: ir.Node) -> tuple[str, list[ir.Value]] | None:
+    """The operator that a node is the last one of, and its operands."""
     product = _made_by(_turned(node.outputs[0], _BY_HEAD), "MatMul")
     weights = _made_by(product and product.inputs[0], "Softmax")
-    scaled = _made_by(weights and weights.inputs[0], "Mul")
-    if product is None or weights is None or scaled is None or attribute(weights, "axis", -1) not in (-1, 2):
+    if product is None or weights is None or attribute(weights, "axis", -1) not in (-1, 2):
         return None
-    scores = next((found for value in scaled.inputs if (found := _made_by(value, "MatMul")) is not None), None)
-    scale = other_operand(scaled, scores.outputs[0]) if scores is not None else None
+    hidden = _hidden(weights.inputs[0])
+    scaled = _made_by(weights.inputs[0] if hidden is None else hidden[0], "Mul")
+    scores = next((s for value in (scaled.inputs if scaled else ()) if (s := _made_by(value, "MatMul"))), None)
+    scale = other_operand(scaled, scores.outputs[0]) if scaled is not None and scores is not None else None
     if scores is None or scale is None or not _is_scalar(scale):
         return None
     query = _turned(scores.inputs[0], _BY_HEAD)
-    keys = _merged(_turned(scores.inputs[1], _BY_HEAD_TRANSPOSED))
-    values = _merged(_turned(product.inputs[1], _BY_HEAD))
-    if query is None or keys is None or values is None or keys[1] is not values[1]:
+    parts = _merged if hidden is None else _behind
+    keys, values = parts(_turned(scores.inputs[1], _BY_HEAD_TRANSPOSED)), parts(_turned(product.inputs[1], _BY_HEAD))
+    if query is None or keys is None or values is None:
         return None
-    operands = [query, keys[2], values[2], keys[0], values[0], keys[1], scale]
-    return operands if all(_is_by_head(value) for value in operands[:5]) else None
+    if hidden is not None:
+        return "StackedAttention", [query, keys[1], values[1], keys[0], values[0], hidden[1], scale]
+    if keys[2] is not values[2]:
+        return None
+    return "EditAttention", [query, keys[1], values[1], keys[0], values[0], keys[2], scale]
+
+
+def _hidden(scores: ir.Value | None) -> tuple[ir.Value, ir.Value] | None:
+    """The scores and the bias of ``max(s - largest s, lowest)`` with s = scores + bias (``stack.py``)."""
+    floored = _made_by(scores, "Max")
+    lowered = _made_by(floored and floored.inputs[0], "Sub")
+    seen = lowered.inputs[0].producer() if lowered is not None and lowered.inputs[0] is not None else None
+    if lowered is None or seen is None or seen.op_type != "Add":
+        return None
+    largest = _made_by(lowered.inputs[1], "ReduceMax")
+    if largest is None or largest.inputs[0] is not seen.outputs[0] or len(list(seen.outputs[0].uses())) != 2:
+        return None
+    bias = _unsqueezed(seen.inputs[1])
+    return (seen.inputs[0], bias) if bias is not None and seen.inputs[0] is not None else None
+
+
+def _unsqueezed(value: ir.Value | None) -> ir.Value | None:
+    """The [queries, keys] that a value [1, queries, keys] is made of."""
+    producer = value.producer() if value is not None else None
+    source = producer.inputs[0] if producer is not None and producer.op_type == "Unsqueeze" else None
+    if value is None or source is None or value.shape is None or source.shape is None:
+        return None
+    return source if len(source.shape) == 2 and len(value.shape) == 3 and value.shape[0] == 1 else None
 
 
 def _made_by(value: ir.Value | None, op_type: str) -> ir.Node | None:
@@ -73,15 +100,24 @@ def _turned(value: ir.Value | None, perm: Sequence[int]) -> ir.Value | None:
     return producer.inputs[0]
 
 
-def _merged(value: ir.Value | None) -> tuple[ir.Value, ir.Value, ir.Value] | None:
-    """The cached tensor, the index and the rows of a merge along the first axis."""
+def _merged(value: ir.Value | None) -> list[ir.Value] | None:
+    """The cached tensor, the rows and the index of a merge along the first axis."""
     producer = value.producer() if value is not None else None
     if producer is None or (producer.domain, producer.op_type) != (DOMAIN, "MaskedMerge"):
         return None
     cached, index, rows = producer.inputs
     if cached is None or index is None or rows is None or index.shape is None or index.shape[-1] != 1:
         return None
-    return cached, index, rows
+    return [cached, rows, index]
+
+
+def _behind(value: ir.Value | None) -> list[ir.Value] | None:
+    """The cached tensor and the rows that were put behind it."""
+    producer = value.producer() if value is not None else None
+    if producer is None or producer.op_type != "Concat" or attribute(producer, "axis") != 0:
+        return None
+    parts = [part for part in producer.inputs if part is not None]
+    return parts if len(parts) == 2 else None
 
 
 def _is_scalar(value: ir.Value) -> bool:

@@ -18,6 +18,7 @@ from retouch.export.ops.edit_group_norm import EditGroupNorm
 from retouch.export.ops.gather_rows import GatherRows
 from retouch.export.ops.masked_merge import MaskedMerge
 from retouch.export.ops.row_linear import RowLinear
+from retouch.export.ops.stacked_attention import StackedAttention
 from retouch.export.ops.tails import NORM, PRODUCTS, ROWS, Activation, Tail, with_tail
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "GatherRows",
     "MaskedMerge",
     "RowLinear",
+    "StackedAttention",
     "Tail",
     "functions",
 ]
@@ -46,7 +48,7 @@ def functions(opset: int, names: Iterable[str] | None = None) -> list[ir.Functio
 @cache
 def _makers() -> dict[str, Callable[[], ir.Function]]:
     """What makes the functions, by name."""
-    scripts = (MaskedMerge, GatherRows, EditConv, RowLinear, EditAttention, EditGroupNorm)
+    scripts = (MaskedMerge, GatherRows, EditConv, RowLinear, EditAttention, StackedAttention, EditGroupNorm)
     found = {script.name: partial(_scripted, script.to_function_proto()) for script in scripts}
     _, *tails = Tail.all()
     tailed = [

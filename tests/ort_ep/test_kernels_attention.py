@@ -101,3 +101,40 @@ def test_other_element_types_are_left_to_the_runtime() -> None:
     session = open_session(make_model("EditAttention", feeds))
     assert claimed(session) == []
     np.testing.assert_allclose(session.run(None, feeds)[0], expected(feeds), **TOLERANCE)
+
+
+def stacked(queries: int, keys: int, fresh: int) -> dict[str, np.ndarray]:
+    """Operands of StackedAttention; every query sees about half of the keys, and at least one."""
+    feeds = attention(queries, keys, 3, 20, 12)
+    rng = np.random.default_rng(queries)
+    seen = rng.integers(0, 2, (queries, keys + fresh)).astype(bool)
+    seen[:, 0] = True
+    del feeds["index"]
+    feeds["key"] = rng.standard_normal((fresh, 3, 20)).astype(np.float32)
+    feeds["value"] = rng.standard_normal((fresh, 3, 12)).astype(np.float32)
+    bias = np.where(seen, 0, -np.inf).astype(np.float32)
+    order = ("query", "key", "value", "cached_key", "cached_value", "bias", "scale")
+    return {name: {**feeds, "bias": bias}[name] for name in order}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("queries", "keys", "fresh"), [(1, 5, 2), (20, 70, 20), (75, 130, 75), (7, 64, 0)])
+def test_queries_of_several_edits_see_what_they_may(queries: int, keys: int, fresh: int, threads: int) -> None:
+    feeds = stacked(queries, keys, fresh)
+    model = make_model("StackedAttention", feeds)
+    np.testing.assert_allclose(run_ours(model, feeds, threads), run_reference(model, feeds), **TOLERANCE)
+
+
+def test_a_query_that_sees_nothing_is_no_number() -> None:
+    feeds = stacked(5, 70, 5)
+    feeds["bias"][2] = -np.inf
+    got = run_ours(make_model("StackedAttention", feeds), feeds)
+    assert np.isnan(got[2]).all()
+    assert np.isfinite(np.delete(got, 2, axis=0)).all()
+
+
+def test_a_bias_of_other_keys_is_an_error() -> None:
+    feeds = stacked(5, 70, 5)
+    session = open_session(make_model("StackedAttention", feeds, open_dims=True))
+    with pytest.raises(Exception, match=r"StackedAttention: expected key \[4, 3, 20\], got shape \[5, 3, 20\]"):
+        session.run(None, {**feeds, "bias": feeds["bias"][:, 1:]})

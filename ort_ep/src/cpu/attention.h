@@ -23,10 +23,9 @@ struct AttentionTile {
   size_t value_offset;
   size_t length;
   float scale;
-  /// Added to the scores, or null.
+  /// Added to the scores, query by query, or null.
   const float* bias;
-  size_t bias_query_stride;
-  size_t bias_key_stride;
+  size_t bias_stride;
   float* out;
   size_t out_stride;
   /// Room for `attention_scratch` numbers.

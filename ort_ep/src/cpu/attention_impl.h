@@ -67,8 +67,8 @@ struct Attention {
     for (; i < count; ++i) score<1>(begin + i, scores + i * kWidth);
     if (tile.bias == nullptr) return;
     for (size_t q = 0; q < tile.count; ++q) {
-      const float* bias = tile.bias + q * tile.bias_query_stride + begin * tile.bias_key_stride;
-      for (size_t n = 0; n < count; ++n) scores[n * kWidth + q] += bias[n * tile.bias_key_stride];
+      const float* bias = tile.bias + q * tile.bias_stride + begin;
+      for (size_t n = 0; n < count; ++n) scores[n * kWidth + q] += bias[n];
     }
   }
 

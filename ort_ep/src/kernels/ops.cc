@@ -6,7 +6,7 @@ namespace retouch {
 namespace {
 
 std::vector<Op> made_ops() {
-  std::vector<Op> all = {edit_attention(), gather_rows(), masked_merge()};
+  std::vector<Op> all = {edit_attention(), gather_rows(), masked_merge(), stacked_attention()};
   for (const TailForm& tail : tail_forms()) {
     all.push_back(edit_conv(tail));
     all.push_back(row_linear(tail));

@@ -21,6 +21,7 @@ Op rows(const TailForm& tail);
 Op edit_attention();
 Op gather_rows();
 Op masked_merge();
+Op stacked_attention();
 
 /// The operators, in no particular order.
 const std::vector<Op>& ops();

@@ -46,3 +46,24 @@ def test_merged_rows_that_are_wanted_stay_as_well() -> None:
 )
 def test_other_chains_stay(old: str, new: str) -> None:
     assert "EditAttention" not in operators(BODY.replace(old, new))
+
+
+STACKED = """
+    mk = Concat<axis = 0>(ck, k) kt = Transpose<perm = [1, 2, 0]>(mk)
+    mv = Concat<axis = 0>(cv, v) vt = Transpose<perm = [1, 0, 2]>(mv)
+    qt = Transpose<perm = [1, 0, 2]>(q) sc = MatMul(qt, kt) sm = Mul(sc, scale)
+    wide = Unsqueeze(bias, zero) seen = Add(sm, wide) top = ReduceMax<keepdims = 1>(seen, two)
+    low = Sub(seen, top) held = Max(low, lowest)
+    p = Softmax<axis = 2>(held) o = MatMul(p, vt) y = Transpose<perm = [1, 0, 2]>(o)
+"""
+
+
+def test_an_attention_of_several_edits_is_one_operator() -> None:
+    numbers = {"scale": np.array(0.5, np.float32), "lowest": np.array(-80, np.float32)}
+    axes = {"zero": np.array([0]), "two": np.array([2])}
+    inputs = INPUTS.replace("int64[M,1] at", "float[M,12] bias")
+    model = graph_of(f"g ({inputs}) => (float[M,2,5] y) {{ {STACKED} }}", numbers | axes)
+    with np.errstate(divide="ignore"):
+        bias = np.log(np.random.default_rng(0).integers(0, 2, (3, 12)).astype(np.float32))
+    feeds = {name: value for name, value in FEEDS.items() if name != "at"} | {"bias": bias}
+    assert dict(fused(model, feeds)) == {"StackedAttention": 1}

@@ -1,0 +1,27 @@
+"""StackedAttention: queries of several edits against cached keys and values and the recomputed ones of all edits."""
+
+from __future__ import annotations
+
+from onnxscript import opset18 as op
+from onnxscript import script
+
+from retouch.export.ops._domain import RETOUCH
+
+__all__ = ["StackedAttention"]
+
+
+@script(RETOUCH, default_opset=op)
+def StackedAttention(query, key, value, cached_key, cached_value, bias, scale):  # noqa: N802  (an operator's name)
+    """softmax(``scale`` q k^T + ``bias``) v per head: [M, heads, depth of values].
+
+    The keys are those of ``cached_key`` [N, heads, depth] and behind them ``key`` [K, heads, depth], and so the values.
+    ``bias`` [M, N + K] is minus infinity where a query does not see a key; its weight is no more than next to nothing,
+    for minus infinity in a softmax makes engines compute with denormal numbers.
+    """
+    keys = op.Transpose(op.Concat(cached_key, key, axis=0), perm=[1, 2, 0])
+    scores = op.Mul(op.MatMul(op.Transpose(query, perm=[1, 0, 2]), keys), scale)
+    seen = op.Add(scores, op.Unsqueeze(bias, op.Constant(value_ints=[0])))
+    lowered = op.Sub(seen, op.ReduceMax(seen, op.Constant(value_ints=[2]), keepdims=1))
+    weights = op.Softmax(op.Max(lowered, op.Constant(value_float=-80.0)), axis=2)
+    values = op.Transpose(op.Concat(cached_value, value, axis=0), perm=[1, 0, 2])
+    return op.Transpose(op.MatMul(weights, values), perm=[1, 0, 2])

@@ -1,0 +1,141 @@
+// EditAttention: active queries against cached keys and values, the recomputed ones in their places. StackedAttention: the
+// recomputed ones of several edits behind the cached ones, and a bias that says which of them a query sees.
+#include <memory>
+
+#include "api.h"
+#include "cpu/instruction_set.h"
+#include "kernels/ops.h"
+
+namespace retouch {
+namespace {
+
+constexpr const char* kEdit = "EditAttention";
+constexpr const char* kStacked = "StackedAttention";
+/// The operand that says where the recomputed rows are, or who sees them.
+constexpr size_t kPlaces = 5;
+
+using Table = std::vector<const char*>;
+
+/// Appends the rows of a tensor [N, heads, depth].
+void append(Table& table, const Tensor& rows) {
+  const size_t bytes = static_cast<size_t>(rows.shape.count(1)) * sizeof(float);
+  for (size_t i = 0; i < static_cast<size_t>(rows.shape[0]); ++i) table.push_back(rows.as<char>() + i * bytes);
+}
+
+/// The cached rows, those that were recomputed instead of the cached ones.
+Table overlaid(const Tensor& cached, const Tensor& rows, const Tensor& index) {
+  Table table, fresh;
+  append(table, cached);
+  append(fresh, rows);
+  const int64_t size = cached.shape[0];
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    const int64_t given = index.as<int64_t>()[i];
+    if (given < -size || given >= size) {
+      throw Error(std::string(kEdit) + ": expected every index to be from -" + std::to_string(size) + " to before " + std::to_string(size) +
+                  ", got " + std::to_string(given));
+    }
+    table[static_cast<size_t>(given < 0 ? given + size : given)] = fresh[i];
+  }
+  return table;
+}
+
+/// The cached rows, and the recomputed ones behind them.
+Table joined(const Tensor& cached, const Tensor& rows) {
+  Table table;
+  append(table, cached);
+  append(table, rows);
+  return table;
+}
+
+void check_rows(const char* op, const char* name, const Tensor& rows, const Tensor& cached, int64_t count, int64_t heads) {
+  const Shape wanted{count, heads, cached.shape[2]};
+  require(rows.shape == wanted, op, std::string(name) + " " + wanted.text(), rows);
+}
+
+class CachedAttention : public Kernel {
+ public:
+  explicit CachedAttention(bool stacked) : stacked_(stacked), name_(stacked ? kStacked : kEdit) {}
+
+  void compute(const Context& context) const override {
+    const Tensor query = context.input(0), key = context.input(1), value = context.input(2);
+    const Tensor cached_key = context.input(3), cached_value = context.input(4), places = context.input(kPlaces), scale = context.input(6);
+    require(query.shape.rank() == 3, name_, "query [M, heads, depth]", query);
+    require(cached_key.shape.rank() == 3 && cached_key.shape[2] == query.shape[2] && cached_key.shape[1] >= 1 &&
+                query.shape[1] % cached_key.shape[1] == 0,
+            name_, "cached key [N, heads or a divisor of them, depth] for query " + query.shape.text(), cached_key);
+    require(cached_value.shape.rank() == 3 && cached_value.shape[0] == cached_key.shape[0] && cached_value.shape[1] == cached_key.shape[1],
+            name_, "cached value [N, heads, depth] for key " + cached_key.shape.text(), cached_value);
+    require(places.shape.rank() == 2 && (stacked_ || places.shape[1] == 1), name_, stacked_ ? "bias [M, N + K]" : "index [K, 1]", places);
+    require(scale.shape.count() == 1, name_, "a scale of one number", scale);
+    const int64_t count = stacked_ ? places.shape[1] - cached_key.shape[0] : places.shape[0];
+    check_rows(name_, "key", key, cached_key, count, cached_key.shape[1]);
+    check_rows(name_, "value", value, cached_value, count, cached_key.shape[1]);
+    require(!stacked_ || places.shape[0] == query.shape[0], name_, "bias with a row for every query of " + query.shape.text(), places);
+    const Table keys = stacked_ ? joined(cached_key, key) : overlaid(cached_key, key, places);
+    const Table values = stacked_ ? joined(cached_value, value) : overlaid(cached_value, value, places);
+    const Tensor out = context.output(0, Shape{query.shape[0], query.shape[1], cached_value.shape[2]}, query.type);
+    AttentionTile all{};
+    all.queries = query.as<float>();
+    all.query_stride = static_cast<size_t>(query.shape.count(1));
+    all.count = static_cast<size_t>(query.shape[0]);
+    all.depth = static_cast<size_t>(query.shape[2]);
+    all.value_depth = static_cast<size_t>(cached_value.shape[2]);
+    all.keys = keys.data();
+    all.values = values.data();
+    all.length = keys.size();
+    all.scale = scale.as<float>()[0];
+    all.bias = stacked_ ? places.as<float>() : nullptr;
+    all.bias_stride = keys.size();
+    all.out = out.as<float>();
+    all.out_stride = static_cast<size_t>(out.shape.count(1));
+    attend(context, all, static_cast<size_t>(query.shape[1]), static_cast<size_t>(cached_key.shape[1]));
+  }
+
+ private:
+  /// Every head of a block of queries is a task.
+  static void attend(const Context& context, const AttentionTile& all, size_t heads, size_t key_heads) {
+    const InstructionSet& set = instruction_set();
+    const size_t most = set.query_vectors * set.lanes, blocks = (all.count + most - 1) / most;
+    context.parallel_for(blocks * heads, [&](size_t task) {
+      const size_t block = task / heads, head = task % heads, own = head / (heads / key_heads);
+      const size_t begin = all.count * block / blocks, end = all.count * (block + 1) / blocks;
+      const size_t vectors = (end - begin + set.lanes - 1) / set.lanes;
+      const std::unique_ptr<float[]> scratch(new float[attention_scratch(vectors * set.lanes, all.depth, all.value_depth)]);
+      AttentionTile tile = all;
+      tile.queries += begin * all.query_stride + head * all.depth;
+      tile.count = end - begin;
+      if (tile.bias != nullptr) tile.bias += begin * all.bias_stride;
+      tile.key_offset = own * all.depth;
+      tile.value_offset = own * all.value_depth;
+      tile.out += begin * all.out_stride + head * all.value_depth;
+      tile.scratch = scratch.get();
+      set.attend[vectors - 1](tile);
+    });
+  }
+
+  bool stacked_;
+  const char* name_;
+};
+
+bool claims(const Node& node, bool stacked) {
+  constexpr ONNXTensorElementDataType kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+  const std::vector<ValueType> types = node.input_types();
+  if (types.size() != 7 || !types[kPlaces].is(stacked ? kFloat : ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64)) return false;
+  for (size_t i = 0; i < kPlaces; ++i) {
+    if (!types[i].is(kFloat) || types[i].dims.size() != 3) return false;
+  }
+  return types[6].is(kFloat);
+}
+
+Op attention(bool stacked) {
+  return {stacked ? kStacked : kEdit, -1, [stacked](const Node& node) { return claims(node, stacked); },
+          [stacked](const Attributes&) { return std::make_unique<CachedAttention>(stacked); }};
+}
+
+}  // namespace
+
+Op edit_attention() { return attention(false); }
+
+Op stacked_attention() { return attention(true); }
+
+}  // namespace retouch
