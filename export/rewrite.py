@@ -198,15 +198,15 @@ def _model(
     for value in results:
         value.name = str(value.name).removeprefix(_OUTPUT_MARK)
     model = ir.Model(graph, ir_version=_IR_VERSION, producer_name="retouch")
-    if DOMAIN in domains:
-        graph.opset_imports[DOMAIN] = VERSION
-        _add_functions(model)
+    _add_functions(model)
     return model
 
 
 def _add_functions(model: ir.Model) -> None:
     """Gives a model the functions of the operators of ours that it uses, and no others."""
     used = dict.fromkeys(node.op_type for node in model.graph if node.domain == DOMAIN)
+    if used:
+        model.graph.opset_imports[DOMAIN] = VERSION
     model.functions.clear()
     for function in functions(model.opset_imports[""], used):
         model.functions[function.identifier()] = function

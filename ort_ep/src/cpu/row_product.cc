@@ -14,7 +14,9 @@ constexpr size_t kBlockDepth = 256;
 constexpr size_t kTaskBytes = 1 << 20;
 constexpr size_t kLeastTaskRows = 96;
 
+/// Numbers in a cache line, and how far ahead of their use weights are fetched where nothing else fetches them.
 constexpr size_t kLine = 16;
+constexpr size_t kAhead = 1024;
 
 size_t divided_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
@@ -94,6 +96,11 @@ void RowProduct::run_panel(const Rows& rows, size_t count, const float* bias, co
       tile.out = sums + from * columns_;
       tile.next = more && group * own < lines ? next + group * own * size * kLine : nullptr;
       tile.next_lines = own;
+      // The first block was not fetched by one before it, and with a single group there is none to fetch ahead for.
+      if (group == 0 && (begin == 0 || groups == 1)) {
+        tile.next = tile.weights + kAhead;
+        tile.next_lines = lines;
+      }
       set_.tiles[to - from - 1][vectors - 1](tile);
       // The rows are complete and still at hand.
       if (begin + size == depth_ && !plain) set_.finish(part_of(target, from, to - from, 0, valid));

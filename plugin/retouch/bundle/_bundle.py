@@ -6,6 +6,7 @@ import hashlib
 import os
 import typing
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -79,7 +80,7 @@ class Bundle:
         check_file(self.path / name, spec.file, hashed=True, remedy="build it again with `retouch build`")
         return self.path / name, spec
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """A digest of the contents of all files: equal for equal models and exports, wherever they lie.
 
