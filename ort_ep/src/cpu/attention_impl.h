@@ -8,8 +8,16 @@
 namespace retouch {
 namespace {
 
+/// Whether two vectors differ anywhere.
+inline __attribute__((always_inline)) bool differ(Vector a, Vector b) {
+  const Integers unequal = a != b;
+  int32_t any = 0;
+  for (size_t i = 0; i < kLanes; ++i) any |= unequal[i];
+  return any != 0;
+}
+
 /// e^x for x that is not positive; zero where the result is no normal number.
-inline __attribute__((always_inline)) Vector share(Vector x) { return x < kLeastExponent ? Vector{} : exponential(x); }
+inline __attribute__((always_inline)) Vector share(Vector x) { return x < kLeastExponent ? Vector{} : exponential_within(x); }
 
 inline __attribute__((always_inline)) void fetch_row(const float* row, size_t depth) {
   for (size_t d = 0; d < depth; d += 16) __builtin_prefetch(row + d, 0, 3);
@@ -90,8 +98,10 @@ struct Attention {
         store(place, part);
         sum += part;
       }
-      most[v] = largest;
       total[v] = sum;
+      // As a rule the largest score is found early, and then nothing changes.
+      if (!differ(most[v], largest)) continue;
+      most[v] = largest;
       for (size_t d = 0; d < tile.value_depth; ++d) {
         float* place = sums + d * kWidth + v * kLanes;
         store(place, load(place) * kept);

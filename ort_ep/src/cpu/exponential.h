@@ -12,13 +12,11 @@ constexpr float kMostExponent = 88.0F, kLeastExponent = -87.0F;
 
 inline __attribute__((always_inline)) Vector filled(float value) { return Vector{} + value; }
 
-/// e^x within 2 units in the last place, for x clamped to where it is a normal number.
+/// e^x within 2 units in the last place, for x from kLeastExponent to kMostExponent.
 ///
 /// x = n ln 2 + r with |r| <= ln 2 / 2; e^r by a polynomial, 2^n by setting the exponent (S. Moshier, Cephes, expf).
-inline __attribute__((always_inline)) Vector exponential(Vector x) {
+inline __attribute__((always_inline)) Vector exponential_within(Vector x) {
   constexpr float kToInteger = 12582912.0F;
-  x = x > kMostExponent ? filled(kMostExponent) : x;
-  x = x < kLeastExponent ? filled(kLeastExponent) : x;
   // Adding 1.5 * 2^23 leaves the nearest integer in the lowest bits.
   const Vector shifted = x * 1.44269504F + kToInteger;
   const Vector n = shifted - kToInteger;
@@ -35,6 +33,12 @@ inline __attribute__((always_inline)) Vector exponential(Vector x) {
   Vector power;
   __builtin_memcpy(&power, &bits, sizeof(power));
   return sum * power;
+}
+
+/// e^x for x clamped to where that is a normal number.
+inline __attribute__((always_inline)) Vector exponential(Vector x) {
+  x = x > kMostExponent ? filled(kMostExponent) : x;
+  return exponential_within(x < kLeastExponent ? filled(kLeastExponent) : x);
 }
 
 }  // namespace
