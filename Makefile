@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench bench-families bench-size demo kernels plugins fidelity generations-study norm-study scenes-train validate test test-fast test-optimum lint clean
+.PHONY: bench bench-families bench-size demo kernels plugins fidelity generations-study norm-study scenes-train validate test test-fast test-native test-optimum lint clean
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -71,6 +71,16 @@ test: $(STAMP)
 
 test-fast: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+# The kernels without a runtime, under sanitizers and on every instruction set. ThreadSanitizer of older compilers does not
+# run where addresses are chosen from a large space, hence setarch.
+test-native: $(STAMP)
+	for sanitizer in address,undefined thread; do \
+		folder=build/native-$${sanitizer%%,*} && \
+		ORT_ROOT="$${ORT_ROOT:-$(CURDIR)/$(HEADERS)/root}" $(BIN)/cmake -S . -B $$folder -DRETOUCH_SANITIZE=$$sanitizer > /dev/null && \
+		$(BIN)/cmake --build $$folder --target retouch_ort_ep_driver --parallel 2 > /dev/null && \
+		for cpu in "" avx2 portable; do RETOUCH_ORT_EP_CPU=$$cpu setarch -R $$folder/ort_ep/retouch_ort_ep_driver || exit 1; done || exit 1; \
+	done
 
 # optimum-onnx wants an older transformers than everything else, so it has an environment of its own.
 OPTIMUM := .venv-optimum

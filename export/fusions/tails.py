@@ -32,8 +32,8 @@ def fuse_tails(graph: ir.Graph) -> None:
     for node in products:
         _Chain(graph, order, node.outputs[0], node).fuse()
     for node in list(graph):
-        if node.graph is graph and node.domain != DOMAIN and len(node.outputs) == 1:
-            _Chain(graph, order, node.outputs[0], None).fuse()
+        for value in node.outputs if node.graph is graph and node.domain != DOMAIN else ():
+            _Chain(graph, order, value, None).fuse()
 
 
 def _is_product(node: ir.Node) -> bool:

@@ -1,0 +1,253 @@
+// Runs every kernel over many shapes, and from several threads at once, and compares with loops that are easy to read.
+//
+// Built with sanitizers (`make test-native`): what matters here is that nothing is read or written out of bounds and that
+// threads do not meet; the Python tests compare results with more references.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "api.h"
+#include "fake_runtime.h"
+
+namespace {
+
+using retouch::fake::call;
+using retouch::fake::make;
+using retouch::fake::Value;
+using Operands = std::vector<const Value*>;
+
+std::mt19937 g_random(1);
+
+int64_t below(int64_t limit) { return std::uniform_int_distribution<int64_t>(0, limit - 1)(g_random); }
+
+Value normal(std::vector<int64_t> dims) {
+  Value value = Value::of(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, std::move(dims));
+  std::normal_distribution<float> distribution;
+  for (size_t i = 0; i < value.count(); ++i) value.floats()[i] = distribution(g_random);
+  return value;
+}
+
+/// Indices [count, width] in any order.
+Value table(int64_t count, int64_t width, int64_t limit) {
+  std::vector<int64_t> content;
+  for (int64_t i = 0; i < count * width; ++i) content.push_back(below(limit));
+  return Value::indices({count, width}, content);
+}
+
+/// Indices [count] in any order.
+Value line(int64_t count, int64_t limit) {
+  Value value = table(count, 1, limit);
+  value.dims = {count};
+  return value;
+}
+
+/// Indices [count, 1] that are all different.
+Value different(int64_t count, int64_t limit) {
+  std::vector<int64_t> all(static_cast<size_t>(limit));
+  std::iota(all.begin(), all.end(), 0);
+  std::shuffle(all.begin(), all.end(), g_random);
+  all.resize(static_cast<size_t>(count));
+  return Value::indices({count, 1}, all);
+}
+
+void expect(const char* what, const Value& got, const std::vector<double>& wanted, double tolerance = 2e-4) {
+  bool fits = got.count() == wanted.size();
+  for (size_t i = 0; fits && i < wanted.size(); ++i) fits = std::abs(got.floats()[i] - wanted[i]) <= tolerance * (1 + std::abs(wanted[i]));
+  if (fits) return;
+  std::fprintf(stderr, "%s: results differ\n", what);
+  std::exit(1);
+}
+
+/// The same call from several threads, which must all get the same bits.
+std::vector<Value> call_at_once(const retouch::Kernel& kernel, const Operands& inputs, size_t results) {
+  std::vector<std::vector<Value>> got(3);
+  std::vector<std::thread> threads;
+  for (std::vector<Value>& one : got) threads.emplace_back([&] { one = call(kernel, inputs, results); });
+  for (std::thread& thread : threads) thread.join();
+  for (size_t r = 0; r < results; ++r) {
+    const size_t bytes = got[0][r].count() * sizeof(float);
+    if (bytes != 0 && std::memcmp(got[0][r].bytes.get(), got[1][r].bytes.get(), bytes) != 0) {
+      std::fprintf(stderr, "threads do not agree\n");
+      std::exit(1);
+    }
+  }
+  return std::move(got[0]);
+}
+
+double silu(double x) { return x / (1 + std::exp(-x)); }
+
+void test_convolution(int64_t rows, int64_t channels, int64_t columns, int64_t taps) {
+  const int64_t cached = 30, halo = 11;
+  const Value active = normal({rows, channels}), base = normal({cached, channels}), around = line(halo, cached);
+  const Value pad = normal({1, channels}), neighbours = table(rows, taps, rows + halo + 1), weight = normal({columns, taps * channels});
+  const Value bias = normal({columns}), residual = normal({rows, columns}), factor = normal({columns}), shift = normal({columns});
+  const Operands inputs = {&active, &base, &around, &pad, &neighbours, &weight, &bias, &residual, &factor, &shift};
+  const auto kernel = make("EditConvAddedKeptAffineSilu", inputs, {5});
+  const std::vector<Value> got = call_at_once(*kernel, inputs, 2);
+  std::vector<double> sums, results;
+  const int64_t* named = reinterpret_cast<const int64_t*>(neighbours.bytes.get());
+  const int64_t* halo_rows = reinterpret_cast<const int64_t*>(around.bytes.get());
+  for (int64_t m = 0; m < rows; ++m)
+    for (int64_t n = 0; n < columns; ++n) {
+      double sum = bias.floats()[n] + residual.floats()[m * columns + n];
+      for (int64_t t = 0; t < taps; ++t) {
+        const int64_t row = named[m * taps + t];
+        const float* from = row < rows          ? active.floats() + row * channels
+                            : row < rows + halo ? base.floats() + halo_rows[row - rows] * channels
+                                                : pad.floats();
+        for (int64_t c = 0; c < channels; ++c) sum += static_cast<double>(from[c]) * weight.floats()[n * taps * channels + t * channels + c];
+      }
+      sums.push_back(sum);
+      results.push_back(silu(sum * factor.floats()[n] + shift.floats()[n]));
+    }
+  expect("EditConv, kept", got[1], sums);
+  expect("EditConv", got[0], results, 1e-3);
+}
+
+void test_linear(int64_t rows, int64_t depth, int64_t columns) {
+  const Value given = normal({rows, depth}), weight = normal({depth, columns}), gate = normal({columns}), residual = normal({rows, columns});
+  const Operands inputs = {&given, &weight, nullptr, &gate, &residual};
+  const std::vector<Value> got = call_at_once(*make("RowLinearGatedAdded", inputs, {1}, {{"transB", 0}}), inputs, 1);
+  std::vector<double> wanted;
+  for (int64_t m = 0; m < rows; ++m)
+    for (int64_t n = 0; n < columns; ++n) {
+      double sum = 0;
+      for (int64_t k = 0; k < depth; ++k) sum += static_cast<double>(given.floats()[m * depth + k]) * weight.floats()[k * columns + n];
+      wanted.push_back(sum * gate.floats()[n] + residual.floats()[m * columns + n]);
+    }
+  expect("RowLinear", got[0], wanted);
+}
+
+void test_attention(int64_t queries, int64_t keys, int64_t heads, int64_t depth, bool stacked) {
+  const int64_t fresh = std::min<int64_t>(keys, 7);
+  const Value query = normal({queries, heads, depth}), key = normal({fresh, heads, depth}), value = normal({fresh, heads, depth});
+  const Value cached_key = normal({keys, heads, depth}), cached_value = normal({keys, heads, depth}), scale = Value::numbers({}, {0.5F});
+  const Value index = different(fresh, keys), bias = normal({queries, keys + fresh});
+  const Operands inputs = {&query, &key, &value, &cached_key, &cached_value, stacked ? &bias : &index, &scale};
+  const auto kernel = make(stacked ? "StackedAttention" : "EditAttention", inputs, {});
+  const std::vector<Value> got = call_at_once(*kernel, inputs, 1);
+  const int64_t width = heads * depth, length = stacked ? keys + fresh : keys;
+  std::vector<const float*> from_keys, from_values;
+  for (int64_t n = 0; n < length; ++n) {
+    from_keys.push_back(n < keys ? cached_key.floats() + n * width : key.floats() + (n - keys) * width);
+    from_values.push_back(n < keys ? cached_value.floats() + n * width : value.floats() + (n - keys) * width);
+  }
+  for (int64_t i = 0; !stacked && i < fresh; ++i) {
+    const size_t place = static_cast<size_t>(reinterpret_cast<const int64_t*>(index.bytes.get())[i]);
+    from_keys[place] = key.floats() + i * width;
+    from_values[place] = value.floats() + i * width;
+  }
+  std::vector<double> wanted(static_cast<size_t>(queries * width));
+  for (int64_t m = 0; m < queries; ++m)
+    for (int64_t h = 0; h < heads; ++h) {
+      std::vector<double> weights;
+      double total = 0;
+      for (int64_t n = 0; n < length; ++n) {
+        double score = 0;
+        for (int64_t d = 0; d < depth; ++d) score += static_cast<double>(query.floats()[m * width + h * depth + d]) * from_keys[n][h * depth + d];
+        weights.push_back(std::exp(0.5 * score + (stacked ? bias.floats()[m * length + n] : 0)));
+        total += weights.back();
+      }
+      for (int64_t d = 0; d < depth; ++d)
+        for (int64_t n = 0; n < length; ++n) wanted[m * width + h * depth + d] += weights[n] / total * from_values[n][h * depth + d];
+    }
+  expect("attention", got[0], wanted);
+}
+
+void test_norm(int64_t rows, int64_t channels, int64_t groups) {
+  const int64_t positions = rows + 9, depth = channels / groups;
+  const Value given = normal({rows, channels}), cached = normal({positions, channels});
+  std::vector<int64_t> named;
+  for (int64_t i = 0; i < rows; ++i) named.push_back(i + 3);
+  const Value chosen = Value::indices({rows}, named), grouping = Value::indices({3}, {1, groups, depth});
+  const float share = 1.0F / static_cast<float>(positions * depth);
+  const Value shares = Value::numbers({}, {share}), epsilon = Value::numbers({}, {1e-5F});
+  Value moments = normal({2, 1, groups});
+  for (int64_t g = 0; g < groups; ++g) moments.floats()[groups + g] = 5 + std::abs(moments.floats()[groups + g]);
+  const Operands inputs = {&given, &cached, &chosen, &moments, &grouping, &shares, &epsilon};
+  const std::vector<Value> got = call_at_once(*make("EditGroupNormSilu", inputs, {}), inputs, 2);
+  std::vector<double> wanted(static_cast<size_t>(rows * channels)), moved(static_cast<size_t>(2 * groups));
+  for (int64_t g = 0; g < groups; ++g) {
+    double first = 0, second = 0;
+    const double mean = moments.floats()[g];
+    for (int64_t m = 0; m < rows; ++m)
+      for (int64_t c = g * depth; c < (g + 1) * depth; ++c) {
+        const double x = given.floats()[m * channels + c], y = cached.floats()[named[static_cast<size_t>(m)] * channels + c];
+        first += (x - y) * share;
+        second += (x - y) * (x + y - 2 * mean) * share;
+      }
+    moved[static_cast<size_t>(g)] = mean + first;
+    const double variance = moved[static_cast<size_t>(groups + g)] = std::max(0.0, moments.floats()[groups + g] + second - first * first);
+    for (int64_t m = 0; m < rows; ++m)
+      for (int64_t c = g * depth; c < (g + 1) * depth; ++c)
+        wanted[static_cast<size_t>(m * channels + c)] = silu((given.floats()[m * channels + c] - mean - first) / std::sqrt(variance + 1e-5));
+  }
+  expect("EditGroupNorm, moments", got[1], moved);
+  expect("EditGroupNorm", got[0], wanted, 1e-3);
+}
+
+void test_rows(int64_t rows, int64_t channels) {
+  const int64_t cached = rows + 5;
+  const Value base = normal({cached, channels}), fresh = normal({rows, channels}), index = different(rows, cached);
+  const Operands merge = {&base, &index, &fresh};
+  std::vector<double> wanted(base.floats(), base.floats() + base.count());
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t c = 0; c < channels; ++c)
+      wanted[static_cast<size_t>(reinterpret_cast<const int64_t*>(index.bytes.get())[i] * channels + c)] = fresh.floats()[i * channels + c];
+  expect("MaskedMerge", call_at_once(*make("MaskedMerge", merge, {}), merge, 1)[0], wanted);
+  const Value residual = normal({rows, channels});
+  const Operands tail = {&fresh, &residual};
+  wanted.clear();
+  for (size_t i = 0; i < fresh.count(); ++i) {
+    const double x = static_cast<double>(fresh.floats()[i]) + residual.floats()[i];
+    wanted.push_back(0.5 * x * (1 + std::erf(x / std::sqrt(2.0))));
+  }
+  expect("Rows", call_at_once(*make("RowsAddedGelu", tail, {}), tail, 1)[0], wanted);
+}
+
+/// Operands that do not fit are an error, whoever calls.
+void test_errors() {
+  const Value base = normal({9, 4}), index = Value::indices({2, 1}, {0, 9}), rows = normal({2, 4});
+  const Operands inputs = {&base, &index, &rows};
+  const auto kernel = make("MaskedMerge", inputs, {});
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      try {
+        call(*kernel, inputs, 1);
+        std::abort();
+      } catch (const retouch::Error&) {
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+int main() {
+  for (size_t threads : {1, 3}) {
+    retouch::fake::start(threads);
+    for (int64_t rows : {0, 1, 6, 7, 40}) {
+      for (int64_t channels : {1, 3, 16, 33}) {
+        test_convolution(rows, channels, 5, 9);
+        test_convolution(rows, channels, 70, 4);
+        test_linear(rows, channels, 17);
+        test_linear(rows, 300, channels);
+        test_rows(rows, channels);
+      }
+      for (int64_t groups : {1, 3}) test_norm(rows, 33, groups);
+      for (int64_t keys : {1, 5, 70})
+        for (bool stacked : {false, true}) test_attention(rows, keys, 2, 5, stacked);
+      test_attention(rows, 130, 1, 33, false);
+    }
+    test_errors();
+  }
+  std::puts("all kernels agree with their references");
+  return 0;
+}
