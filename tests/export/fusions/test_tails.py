@@ -72,8 +72,13 @@ def test_rows_that_no_product_made_have_a_tail_of_their_own() -> None:
 
 
 def test_halves_of_rows_have_tails() -> None:
-    body = "j = Concat<axis = 1>(r, r) a, b = Split<axis = 1, num_outputs = 2>(j) c = Sigmoid(b) d = Mul(b, c) y = Mul(a, d)"
-    assert operators(body) == {"Concat": 1, "Split": 1, "RowsSilu": 1, "Mul": 1}
+    halves = "j = Concat<axis = 1>(r, r) a, b = Split<axis = 1, num_outputs = 2>(j) "
+    assert operators(halves + "c = Sigmoid(b) d = Mul(b, c) y = Mul(a, d)") == {
+        "Concat": 1,
+        "Split": 1,
+        "RowsSilu": 1,
+        "Mul": 1,
+    }
 
 
 @pytest.mark.parametrize(
