@@ -35,7 +35,8 @@ _OPERATIONS: Mapping[str, Callable[..., Array]] = {
 
 
 def _tanh_gelu(x: Array) -> Array:
-    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    inner = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+    return np.asarray(0.5 * x * (1 + inner), np.float64)
 
 
 _ACTIVATIONS: Mapping[Activation, Callable[[Array], Array]] = {
@@ -89,7 +90,7 @@ def _applied(node: ir.Node, computed: Mapping[ir.Value, Array]) -> Array | None:
     operation = _OPERATIONS.get(node.op_type) if node.domain == "" else None
     if operation is None:
         return None
-    operands = [computed[v] if v in computed else _number(v) for v in node.inputs]
+    operands = [computed[v] if v is not None and v in computed else _number(v) for v in node.inputs]
     if any(operand is None for operand in operands):
         return None
     with np.errstate(all="ignore"):

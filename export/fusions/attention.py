@@ -40,7 +40,7 @@ def fuse_attention(graph: ir.Graph) -> None:
 def _attention(node: ir.Node) -> tuple[str, list[ir.Value]] | None:
     """The operator that a node is the last one of, and its operands."""
     product = _made_by(_turned(node.outputs[0], _BY_HEAD), "MatMul")
-    weights = _made_by(product and product.inputs[0], "Softmax")
+    weights = _made_by(product.inputs[0] if product is not None else None, "Softmax")
     if product is None or weights is None or attribute(weights, "axis", -1) not in (-1, 2):
         return None
     hidden = _hidden(weights.inputs[0])
@@ -64,7 +64,7 @@ def _attention(node: ir.Node) -> tuple[str, list[ir.Value]] | None:
 def _hidden(scores: ir.Value | None) -> tuple[ir.Value, ir.Value] | None:
     """The scores and the bias of ``max(s - largest s, lowest)`` with s = scores + bias (``stack.py``)."""
     floored = _made_by(scores, "Max")
-    lowered = _made_by(floored and floored.inputs[0], "Sub")
+    lowered = _made_by(floored.inputs[0] if floored is not None else None, "Sub")
     seen = lowered.inputs[0].producer() if lowered is not None and lowered.inputs[0] is not None else None
     if lowered is None or seen is None or seen.op_type != "Add":
         return None

@@ -5,7 +5,7 @@ A stock runtime inlines the bodies; a runtime with kernels for the domain replac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 
 import onnx
@@ -46,12 +46,14 @@ def functions(opset: int, names: Iterable[str] | None = None) -> list[ir.Functio
 
 
 @cache
-def _makers() -> dict[str, Callable[[], ir.Function]]:
+def _makers() -> Mapping[str, Callable[[], ir.Function]]:
     """What makes the functions, by name."""
     scripts = (MaskedMerge, GatherRows, EditConv, RowLinear, EditAttention, StackedAttention, EditGroupNorm)
-    found = {script.name: partial(_scripted, script.to_function_proto()) for script in scripts}
+    found: dict[str, Callable[[], ir.Function]] = {
+        script.name: partial(_scripted, script.to_function_proto()) for script in scripts
+    }
     _, *tails = Tail.all()
-    tailed = [
+    tailed: list[tuple[Callable[[], ir.Function], str, list[Tail]]] = [
         *((found[name], name, tails) for name in PRODUCTS),
         (found[NORM], NORM, [tail for tail in tails if tail.only_maps]),
         # Rows that are an operand already are not kept.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from onnxscript import opset18 as op
-from onnxscript import script
+from typing import Any
+
+from onnxscript import opset18, script
 
 from retouch.export.ops._domain import RETOUCH
 
 __all__ = ["EditGroupNorm"]
+
+# Its annotations do not take constants as what they are.
+op: Any = opset18
 
 
 @script(RETOUCH, default_opset=op)
