@@ -13,6 +13,7 @@ from retouch.region import ActiveRows, merged_output
 from retouch.session._edit import Edit, Outcome
 from retouch.session._run import OUTPUTS
 from retouch.session._runtime import Runtime
+from retouch.session._states_read import StatesRead
 
 
 def dense_reason(runtime: Runtime, edit: Edit, *, fallback: bool) -> tuple[bool, str]:
@@ -37,7 +38,7 @@ def run_dense(runtime: Runtime, edit: Edit, *, record: bool) -> Outcome:
     return Outcome(
         outputs=_merged(runtime, base, values, edit.region.active),
         updates=_updates(runtime, values, edit.region.active) if record else None,
-        read=tuple(base.values()),
+        read=StatesRead(len(base), sum(value.nbytes for value in base.values())),
         prepared={},
         kernels=program.kernels,
         index_seconds=0.0,

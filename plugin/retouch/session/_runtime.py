@@ -12,6 +12,7 @@ from retouch.session._mode import GroupNormMode, kept_ids
 from retouch.session._prepared import PreparedCache
 from retouch.session._programs import Programs
 from retouch.session._regions import Regions
+from retouch.session._states_read import StatesChecked
 from retouch.states import StateStore
 
 
@@ -27,6 +28,7 @@ class Runtime:
     bindings: Bindings
     prepared: PreparedCache
     expectations: Expectations
+    states_read: StatesChecked
     kept: tuple[str, ...]
 
     @classmethod
@@ -41,6 +43,7 @@ class Runtime:
             bindings=Bindings(store.holds),
             prepared=PreparedCache(),
             expectations=Expectations(bundle.manifest),
+            states_read=StatesChecked(),
             kept=kept_ids(bundle.manifest, mode),
         )
 

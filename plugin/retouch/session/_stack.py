@@ -11,16 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retouch.bundle import EditGraphSpec, OutputSpec
-from retouch.engines import Value
+from retouch.engines import Binding, Value
 from retouch.errors import NonFiniteError
 from retouch.region import active_part, with_rows
 from retouch.session._bindings import BindingKey
-from retouch.session._edit import Edit, Outcome, check_kept, named
+from retouch.session._edit import Edit, Outcome
 from retouch.session._execute import execute, finish
 from retouch.session._prepared import prepare
 from retouch.session._result import Result
 from retouch.session._run import OUTPUTS, STATES
 from retouch.session._runtime import Runtime
+from retouch.session._states_read import cached_inputs
 
 _KEY = "stacked"
 
@@ -100,8 +101,7 @@ def _execute_stack(runtime: Runtime, edits: Sequence[Edit], start: float) -> lis
 def _run_stack(runtime: Runtime, edits: Sequence[Edit], spec: EditGraphSpec) -> Iterator[Outcome]:
     first, fingerprint = edits[0], runtime.bundle.fingerprint
     states = runtime.store.get(first.run, fingerprint, STATES)
-    check_kept(first, spec, states)
-    cached = named("cached.", spec.cached, states)
+    read = runtime.states_read.of(first.run, _KEY, spec, states, first.group_norm)
     start = time.perf_counter()
     indices = runtime.regions.stacked_inputs([edit.region for edit in edits], spec)
     indexed = time.perf_counter()
@@ -110,12 +110,16 @@ def _run_stack(runtime: Runtime, edits: Sequence[Edit], spec: EditGraphSpec) -> 
     rows = ".".join(edit.region.active.fingerprint for edit in edits)
     place = BindingKey(first.run, rows, _KEY, False, prepared.key)
     program = runtime.programs.edit(spec, record=False)
-    with runtime.bindings.lend(place, lambda: program.bind({**cached, **prepared.values, **indices})) as binding:
+
+    def bind() -> Binding:
+        return program.bind({**cached_inputs(spec, states), **prepared.values, **indices})
+
+    with runtime.bindings.lend(place, bind) as binding:
         values = binding.run({**first.feeds, **_stacked_feed(runtime, edits)})
     merged = _split(runtime, edits, values)
     seconds = time.perf_counter() - ready
     for outputs in merged:
-        read, times = tuple(cached.values()), (indexed - start, ready - indexed, seconds)
+        times = (indexed - start, ready - indexed, seconds)
         yield Outcome(outputs, None, read, prepared.sources, program.kernels, *times)
 
 
