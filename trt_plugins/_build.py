@@ -11,7 +11,7 @@ from pathlib import Path
 
 from retouch.bundle import Bundle, EngineSpec, FileSpec, ProfileSpec, store_engine
 from retouch.errors import BundleError
-from retouch.trt_plugins._compile import compile_graph
+from retouch.trt_plugins._compile import Work, compile_graph
 from retouch.trt_plugins._graphs import BuildGraph, LoadedGraph, graphs_of, load_graph
 from retouch.trt_plugins._library import Library, load_library
 from retouch.trt_plugins._open_dims import input_shapes
@@ -133,7 +133,8 @@ def _kept(bundle: Bundle, plan: _Planned) -> BuiltEngine | None:
 
 def _made(bundle: Bundle, library: Library, plan: _Planned, options: BuildOptions, say: Tell) -> BuiltEngine:
     start = time.perf_counter()
-    engine = compile_graph(library, plan.graph.file, plan.loaded, plan.profiles, plan.precision, options, say)
+    work = Work(plan.graph.file, plan.loaded, plan.profiles, plan.precision)
+    engine = compile_graph(library, work, options, say)
     spec = EngineSpec(
         graph=plan.graph.file,
         target=library.target,

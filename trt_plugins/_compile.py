@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from retouch.trt_plugins._parse import parse, strongly_typed
 from retouch.trt_plugins._progress import progress_monitor
 from retouch.trt_plugins._target import Precision
 
-__all__ = ["Engine", "compile_graph"]
+__all__ = ["Engine", "Work", "compile_graph"]
 
 Tell = Callable[[str], None]
 
@@ -42,23 +42,29 @@ class Engine:
     devices: tuple[str, ...]
 
 
-def compile_graph(
-    library: Library,
-    name: str,
-    graph: LoadedGraph,
-    profiles: Sequence[ProfileSpec],
-    precision: Precision,
-    options: BuildOptions,
-    tell: Tell,
-) -> Engine:
-    """The engine of a graph.
+@dataclass(frozen=True)
+class Work:
+    """What becomes an engine.
 
-    Args:
-        library: what builds it.
+    Attributes:
         name: what to call the graph in messages.
         graph: the graph.
         profiles: the sizes of its open dims.
         precision: what it computes in.
+    """
+
+    name: str
+    graph: LoadedGraph
+    profiles: Sequence[ProfileSpec]
+    precision: Precision
+
+
+def compile_graph(library: Library, work: Work, options: BuildOptions, tell: Tell) -> Engine:
+    """The engine of a graph.
+
+    Args:
+        library: what builds it.
+        work: the graph, and what it is to become.
         options: what to build.
         tell: called with what the library is at.
 
@@ -70,19 +76,20 @@ def compile_graph(
     log = logger(trt, messages)
     builder = _builder(library, log, messages)
     network = builder.create_network(strongly_typed(trt))
-    tell(f"{name}: parse")
-    parse(trt, network, log, graph, messages, name)
+    tell(f"{work.name}: parse")
+    parser = parse(trt, network, log, work.graph, messages, work.name)
     config = builder.create_builder_config()
-    _set_flags(trt, config, precision, options)
+    _set_flags(trt, config, work.precision, options)
     devices = chosen_devices(trt, config, options.devices) if library.target.builds_without_gpu else (card(),)
-    _add_profiles(builder, config, input_shapes(graph.model.graph), profiles, name)
+    _add_profiles(builder, config, work)
     cancelled = threading.Event()
-    config.progress_monitor = progress_monitor(trt, name, tell, cancelled)
+    config.progress_monitor = progress_monitor(trt, work.name, tell, cancelled)
     serialised = _in_thread(lambda: builder.build_serialized_network(network, config), cancelled)
+    del parser  # it owns the network's weights
     if serialised is None:
         raise BuildError(
-            f"{trt.__name__} {library.version} could not build {name}: {messages.cause}. If the memory is short, build "
-            "fewer profiles; otherwise update it, or run the bundle on ONNX Runtime."
+            f"{trt.__name__} {library.version} could not build {work.name}: {messages.cause}. If the memory is short, "
+            "build fewer profiles; otherwise update it, or run the bundle on ONNX Runtime."
         )
     return Engine(memoryview(serialised), network.num_layers, devices)
 
@@ -107,22 +114,17 @@ def _set_flags(trt: Any, config: Any, precision: Precision, options: BuildOption
         config.set_flag(trt.BuilderFlag.VERSION_COMPATIBLE)
 
 
-def _add_profiles(
-    builder: Any,  # noqa: ANN401
-    config: Any,  # noqa: ANN401
-    shapes: Mapping[str, Shape],
-    profiles: Sequence[ProfileSpec],
-    name: str,
-) -> None:
+def _add_profiles(builder: Any, config: Any, work: Work) -> None:  # noqa: ANN401
+    shapes = input_shapes(work.graph.model.graph)
     open_inputs = {key: shape for key, shape in shapes.items() if any(isinstance(dim, str) for dim in shape)}
-    for spec in profiles:
+    for spec in work.profiles:
         profile = builder.create_optimization_profile()
         for key, shape in open_inputs.items():
             profile.set_shape(key, *(_at(shape, spec, point) for point in range(3)))
         if config.add_optimization_profile(profile) < 0:
             raise BuildError(
-                f"The sizes of {name} for {spec.rows} rows do not belong together: {dict(spec.dims)}. This is a defect "
-                "of Retouch; leave that row count out."
+                f"The sizes of {work.name} for {spec.rows} rows do not belong together: {dict(spec.dims)}. This is a "
+                "defect of Retouch; leave that row count out."
             )
 
 

@@ -34,8 +34,10 @@ class Refusal:
         return f"{self.op} {self.node!r}: {self.reason}"
 
 
-def parse(trt: Any, network: Any, logger: Any, graph: LoadedGraph, messages: Messages, name: str) -> None:  # noqa: ANN401
-    """Reads a graph into an empty network; operators of ours by their function bodies.
+def parse(trt: Any, network: Any, logger: Any, graph: LoadedGraph, messages: Messages, name: str) -> Any:  # noqa: ANN401
+    """The parser that read a graph into an empty network, operators of ours by their function bodies.
+
+    It has to live until the engine is built.
 
     Raises:
         BuildError: the parser does not take it; lists the nodes.
@@ -43,7 +45,7 @@ def parse(trt: Any, network: Any, logger: Any, graph: LoadedGraph, messages: Mes
     parser = trt.OnnxParser(network, logger)
     # The parser takes weights from the folder of this path.
     if parser.parse(graph.model.SerializeToString(), str(graph.folder.resolve() / name)):
-        return
+        return parser
     found = _refusals(trt, parser, graph.model.graph)
     shown = "\n  ".join(str(refusal) for refusal in found[:_SHOWN])
     more = f"\n  and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""

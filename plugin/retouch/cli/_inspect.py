@@ -47,6 +47,9 @@ def inspect(
     for check, error in manifest.verification.items():
         console.print(f"verified {check}: {error:.1e} of the output's scale", highlight=False)
     console.print(f"GroupNorm moments: {moments_text(manifest, manifest.moments)}", highlight=False)
+    for name, engine in manifest.engines.items():
+        rows = f", profiles for {', '.join(str(p.rows) for p in engine.profiles)} rows" if engine.profiles else ""
+        console.print(f"engine of {engine.graph}: {name}, {engine.target} {engine.version}{rows}", highlight=False)
     for measured in manifest.break_even.values() or (None,):
         console.print(f"break-even: {break_even_text(measured)}", highlight=False)
 
@@ -86,6 +89,7 @@ def _summary(manifest: Manifest) -> dict[str, Any]:
         "group_norm": list(manifest.edits),
         "moments": _moments(manifest.moments),
         "file_bytes": sum(spec.bytes for spec in manifest.files.values()),
+        "engines": {name: dataclasses.asdict(engine) for name, engine in manifest.engines.items()},
         "verification": dict(manifest.verification),
         "break_even": {engine: dataclasses.asdict(measured) for engine, measured in manifest.break_even.items()},
     }
