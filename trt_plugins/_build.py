@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from retouch.bundle import Bundle, EngineSpec, FileSpec, ProfileSpec, store_engine
+from retouch.bundle import Bundle, EngineSpec, FileSpec, ProfileSpec, check_writable, store_engine
 from retouch.errors import BundleError
 from retouch.trt_plugins._compile import Work, compile_graph
 from retouch.trt_plugins._graphs import BuildGraph, LoadedGraph, graphs_of, load_graph
@@ -132,6 +132,7 @@ def _kept(bundle: Bundle, plan: _Planned) -> BuiltEngine | None:
 
 
 def _made(bundle: Bundle, library: Library, plan: _Planned, options: BuildOptions, say: Tell) -> BuiltEngine:
+    check_writable(bundle.path, library.target)
     start = time.perf_counter()
     work = Work(plan.graph.file, plan.loaded, plan.profiles, plan.precision)
     engine = compile_graph(library, work, options, say)

@@ -47,12 +47,17 @@ def _compile(arguments: list[str]) -> None:
     subprocess.run([str(COMPILER), *OPTIONS, *includes, *arguments], check=True)
 
 
-def compile_library(folder: Path) -> Path:
-    """The plugin library with kernels that run on the host."""
+def compile_library(folder: Path, kernels: Path) -> Path:
+    """The plugin library with kernels that run on the host.
+
+    Args:
+        folder: where it goes.
+        kernels: the library of the kernels.
+    """
     target = folder / "libretouch_trt_host.so"
     sources = [str(ROOT / "plugins" / name) for name in SOURCES]
-    kernels = ["-x", "c++", str(ROOT / "kernels" / "launch.cu")]
-    _compile(["-fPIC", "-shared", "-fvisibility=hidden", *sources, *kernels, "-o", str(target)])
+    linked = [str(kernels), f"-Wl,-rpath,{kernels.parent}"]
+    _compile(["-fPIC", "-shared", "-fvisibility=hidden", *sources, *linked, "-o", str(target)])
     return target
 
 

@@ -37,8 +37,8 @@ os._exit(0)
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_library(tmp_path_factory.mktemp("plugins"))
+def library(tmp_path_factory: pytest.TempPathFactory, host_library: Path) -> Path:
+    return compile_library(tmp_path_factory.mktemp("plugins"), host_library)
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("llada_tiny", "float32"),
         ("llada_tiny", "float16"),
         pytest.param("unet2d_condition_tiny", "float16", marks=pytest.mark.slow),
-        pytest.param("unet2d_condition_tiny", "float32", marks=pytest.mark.slow),
     ],
 )
 def test_base_and_edit_graphs_become_engines(name: str, precision: str, cache: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ __all__ = [
     # Engines built from its graphs
     "EngineSpec",
     "ProfileSpec",
+    "check_writable",
     "is_engine_file",
     "store_engine",
     # The manifest
@@ -47,7 +48,7 @@ __all__ = [
 
 from retouch.bundle._bundle import MANIFEST_FILE, Bundle, Check
 from retouch.bundle._engine_files import is_engine_file
-from retouch.bundle._engine_store import store_engine
+from retouch.bundle._engine_store import check_writable, store_engine
 from retouch.bundle._engines import EngineSpec, ProfileSpec
 from retouch.bundle._file_spec import FileSpec
 from retouch.bundle._grids import BlocksSpec, GridSpec, JointSpec, PickedSpec, ViewSpec

@@ -5,15 +5,33 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import tempfile
 from pathlib import Path
 
 from retouch.bundle._bundle import Bundle
 from retouch.bundle._engine_files import engine_files, engine_name, half_written
-from retouch.bundle._engines import EngineSpec
+from retouch.bundle._engines import ENGINES_FOLDER, EngineSpec
 from retouch.bundle._file_spec import FileSpec
 from retouch.bundle._writer import update_manifest
 from retouch.errors import BundleError
 from retouch.files import replace_bytes
+
+
+def check_writable(bundle: Path, target: str) -> None:
+    """Checks that engines of a target can be written, before time goes into building one.
+
+    Raises:
+        BundleError: the bundle cannot be written to.
+    """
+    folder = bundle / ENGINES_FOLDER / target
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise BundleError(
+            f"Engines cannot be written to {folder}: {error}. Make the bundle writable, or copy it to where you may write."
+        ) from error
 
 
 def store_engine(bundle: Path, contents: memoryview, spec: EngineSpec) -> str:
