@@ -30,7 +30,7 @@ def check_writable(bundle: Path, target: str) -> None:
             pass
     except OSError as error:
         raise BundleError(
-            f"Engines cannot be written to {folder}: {error}. Make the bundle writable, or copy it to where you may write."
+            f"Engines cannot be written to {folder}: {error}. Make the bundle writable, or copy it elsewhere."
         ) from error
 
 
