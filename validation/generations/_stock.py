@@ -93,7 +93,8 @@ class StockPipeline:
 
         shape = (1, *self._inputs[0].shape[1:])
         noise = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-        return (noise * scheduler.init_noise_sigma).numpy()
+        drawn: Latents = (noise * scheduler.init_noise_sigma).numpy()
+        return drawn
 
     def _typed(self, feeds: Mapping[str, ArrayLike]) -> dict[str, NDArray[Any]]:
         """The feeds in the types and shapes of the graph, whose time may be one number or one per latents."""
@@ -110,7 +111,8 @@ def _session(graph: Path, threads: int) -> onnxruntime.InferenceSession:
     runtime = load_onnxruntime()
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
-    return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    session: onnxruntime.InferenceSession = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    return session
 
 
 def _scheduler(folder: Path) -> Any:  # noqa: ANN401 (diffusers is untyped)
