@@ -103,7 +103,7 @@ class StockPipeline:
 
     def _decode(self, latents: Latents) -> Image:
         feeds = {self._decoder.get_inputs()[0].name: latents / self._scale + self._shift}
-        pixels = self._decoder.run(None, feeds)[0][0]
+        pixels: Latents = self._decoder.run(None, feeds)[0][0]
         return np.rint(np.clip(pixels.transpose(1, 2, 0) / 2 + 0.5, 0, 1) * 255).astype(np.uint8)
 
 
