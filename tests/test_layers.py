@@ -21,6 +21,7 @@ FOLDERS = {
 LAYERS = [
     {"errors"},
     {"files"},
+    {"tokens"},
     {"bundle"},
     {"region"},
     {"ort_ep"},
@@ -28,7 +29,7 @@ LAYERS = [
     {"models", "trt_plugins"},
     {"states"},
     {"session"},
-    {"calibrate", "drop_in", "sampling"},
+    {"calibrate", "drop_in", "sampling", "text"},
     {"bench", "diagnose"},
     {"validation"},
     {"cli"},

@@ -1,0 +1,24 @@
+"""A small block-diffusion language model of code: its network, its data, its training."""
+
+from __future__ import annotations
+
+__all__ = [
+    # The network
+    "CodeLmConfig",
+    "load_code_lm",
+    "load_tokenizer",
+    "save_code_lm",
+    # Data
+    "Corpus",
+    "held_out_patterns",
+    "pattern_text",
+    "python_source",
+    "stripped",
+    "training_patterns",
+]
+
+from retouch.models.code_lm._checkpoint import load_code_lm, load_tokenizer, save_code_lm
+from retouch.models.code_lm._config import CodeLmConfig
+from retouch.models.code_lm._corpus import Corpus
+from retouch.models.code_lm._patterns import held_out_patterns, pattern_text, training_patterns
+from retouch.models.code_lm._python_source import python_source, stripped

@@ -1,0 +1,45 @@
+"""What the language model learns from."""
+
+from __future__ import annotations
+
+import ast
+
+import torch
+
+from retouch.models.code_lm import Corpus, held_out_patterns, pattern_text, stripped, training_patterns
+from retouch.tokens import code_characters
+
+
+def test_patterns_are_drawn_from_seeds() -> None:
+    assert pattern_text(5) == pattern_text(5)
+    texts = list(training_patterns(40))
+    assert len(set(texts)) > 30
+    assert not set(texts) & set(held_out_patterns(40)) - {text for text in texts if " + " in text}
+
+
+def test_patterns_keep_their_promises() -> None:
+    for text in training_patterns(60):
+        if text.startswith("class"):
+            ast.parse(text)
+        elif " + " in text:
+            for line in text.splitlines():
+                left, _, right = line.partition(" = ")
+                assert sum(map(int, left.split(" + "))) == int(right)
+        else:
+            assert text.count("INFO") == 8
+
+
+def test_comments_and_long_strings_are_stripped() -> None:
+    source = 'x = 1  # one\n"""Two\nlines."""\n\ndef f():\n\treturn "#"\n# last\n'
+    assert stripped(source) == 'x = 1\ndef f():\n    return "#"\n'
+    assert stripped("def (") == "" or stripped("'''open") == ""
+
+
+def test_windows_come_from_the_texts() -> None:
+    tokenizer = code_characters()
+    corpus = Corpus.of(["abc\n", "de\n"], tokenizer)
+    assert corpus.characters == 9
+    whole = [*tokenizer.encode("abc\n"), tokenizer.eos_id, *tokenizer.encode("de\n"), tokenizer.eos_id]
+    windows = corpus.windows(20, 4, torch.Generator().manual_seed(0))
+    assert all(any(whole[at : at + 4] == window for at in range(6)) for window in windows.tolist())
+    assert corpus.shares().argmax() in (tokenizer.eos_id, tokenizer.encode("\n")[0])
