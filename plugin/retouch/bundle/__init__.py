@@ -20,6 +20,15 @@ __all__ = [
     "check_writable",
     "is_engine_file",
     "store_engine",
+    # Bundles of language models
+    "DecoderSpec",
+    "SymbolsSpec",
+    "TEXT_MANIFEST_FILE",
+    "TEXT_SCHEMA_VERSION",
+    "TextBundle",
+    "TextBundleWriter",
+    "TextManifest",
+    "is_text_bundle",
     # The manifest
     "SCHEMA_VERSION",
     "Manifest",
@@ -70,4 +79,14 @@ from retouch.bundle._manifest import (
 )
 from retouch.bundle._serde import manifest_from_json, manifest_to_json
 from retouch.bundle._shared import SharedSpec, read_shared, relocate, write_shared
+from retouch.bundle._text import (
+    TEXT_MANIFEST_FILE,
+    TEXT_SCHEMA_VERSION,
+    DecoderSpec,
+    SymbolsSpec,
+    TextBundle,
+    TextBundleWriter,
+    TextManifest,
+    is_text_bundle,
+)
 from retouch.bundle._writer import BundleWriter, update_manifest

@@ -6,6 +6,9 @@ __all__ = [
     # The engine
     "OrtEngine",
     "Provider",
+    # Graphs with states
+    "InPlaceBinding",
+    "InPlaceProgram",
     # What else runs a bundle's graphs on it
     "load_onnxruntime",
     "prune_file",
@@ -15,5 +18,6 @@ __all__ = [
 
 from retouch.engines.ort._engine import OrtEngine, Provider
 from retouch.engines.ort._huge_pages import HugePages
+from retouch.engines.ort._in_place import InPlaceBinding, InPlaceProgram
 from retouch.engines.ort._prune import prune_file
 from retouch.engines.ort._runtime import load_onnxruntime

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from retouch.bundle import read_shared, relocate
+from retouch.engines.ort._in_place import InPlaceProgram
 from retouch.engines.ort._kernels import RECORD_ASSIGNMENT, kernels_of
 from retouch.engines.ort._program import OrtProgram
 from retouch.engines.ort._prune import prune_file
@@ -133,6 +134,24 @@ class OrtEngine:
             EngineMissingError: onnxruntime, or a provider that was asked for, is not there.
             EngineError: onnxruntime cannot load the graph.
         """
+        session = self._session(graph, outputs)
+        return OrtProgram(session, self.device, kernels_of(session) if self.kernels else {})
+
+    def open_in_place(self, graph: Path) -> InPlaceProgram:
+        """A program that updates its states where they lie: inputs for which it has an output ``<input>.next``.
+
+        Raises:
+            EngineMissingError: onnxruntime, or a provider that was asked for, is not there.
+            EngineError: onnxruntime cannot load the graph, or keeps tensors elsewhere than in host memory.
+        """
+        if self.device != DEFAULT_DEVICE:
+            raise EngineError(
+                f"Expected providers that keep tensors in host memory, got {', '.join(self.providers)}. "
+                f"States that are updated in place lie there only, so far: use {DEFAULT_PROVIDER}."
+            )
+        return InPlaceProgram(self._session(graph, None))
+
+    def _session(self, graph: Path, outputs: Sequence[str] | None) -> onnxruntime.InferenceSession:
         runtime = self._runtime()
         model: str | bytes = str(graph)
         folder = graph.parent
@@ -151,7 +170,7 @@ class OrtEngine:
             raise EngineError(_explained(graph, str(error), self.providers)) from error
         # A provider whose libraries do not load is left out with no more than a warning.
         require_providers(self.providers, session.get_providers(), "to load")
-        return OrtProgram(session, self.device, kernels_of(session) if self.kernels else {})
+        return session
 
     def _find_kernels(self) -> Availability:
         names = {item if isinstance(item, str) else item[0] for item in self._asked}

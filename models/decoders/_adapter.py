@@ -1,0 +1,38 @@
+"""What an adapter of a language model is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from retouch.bundle import DecoderSpec
+
+__all__ = ["Config", "DecoderAdapter"]
+
+Config = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class DecoderAdapter:
+    """How models of one type are exported: where their configuration and their weights are.
+
+    Attributes:
+        model_type: the ``model_type`` of their configuration.
+        spec: the model's shape, from its configuration.
+        weights: the tensors of the checkpoint that a weight (:class:`retouch.export.decoder.DecoderWeights`) consists
+            of, one below the other; ``{layer}`` stands for a layer's number.
+        tied: whether the output layer is the embedding.
+    """
+
+    model_type: str
+    spec: Callable[[Config], DecoderSpec]
+    weights: Mapping[str, tuple[str, ...]]
+    tied: Callable[[Config], bool]
+
+    def sources(self, name: str, config: Config) -> tuple[str, ...]:
+        """The checkpoint's tensors of a weight, such as ``head`` or ``3.qkv``."""
+        if name == "head" and self.tied(config):
+            name = "embedding"
+        layer, _, kind = name.rpartition(".")
+        return tuple(source.format(layer=layer) for source in self.weights[kind])

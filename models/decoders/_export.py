@@ -1,0 +1,65 @@
+"""From the directory of a language model to a text bundle. Needs no torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from retouch.bundle import SymbolsSpec, TextBundle
+from retouch.errors import ModelError
+from retouch.export.decoder import DecoderWeights, export_decoder
+from retouch.models._load import CONFIG, read_json
+from retouch.models.decoders._adapter import DecoderAdapter
+from retouch.models.decoders._catalogue import DECODERS, decoder_for
+from retouch.models.decoders._checkpoint import Checkpoint
+
+__all__ = ["export_language_model", "is_language_model"]
+
+_TOKENIZER = "tokenizer.json"
+
+
+def export_language_model(
+    directory: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    adapter: DecoderAdapter | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> TextBundle:
+    """The text bundle of a block-diffusion language model, written only if it passes verification.
+
+    Args:
+        directory: ``config.json``, safetensors, and perhaps ``tokenizer.json``.
+        output: directory to write; a text bundle that is there is replaced.
+        adapter: how the model is exported; ``None`` means by its ``model_type``.
+        tell: called with one line before every step.
+
+    Raises:
+        ModelError: there is no adapter for the model, or it cannot be read.
+        VerificationError: a graph differs from the reference.
+    """
+    folder = Path(directory)
+    config = read_json(folder / CONFIG)
+    found = adapter or decoder_for(config.get("model_type"))
+    try:
+        spec = found.spec(config)
+    except KeyError as error:
+        raise ModelError(f"{folder / CONFIG} has no {error}, which its model_type asks for. Save it again.") from error
+    checkpoint = Checkpoint(folder)
+    weights = DecoderWeights(spec, lambda name: checkpoint.stacked(found.sources(name, config)))
+    return export_decoder(spec, weights, output, tokenizer=_symbols(folder), tell=tell)
+
+
+def is_language_model(directory: Path) -> bool:
+    """Whether a directory holds a language model that :func:`export_language_model` has an adapter for."""
+    if not (directory / CONFIG).is_file():
+        return False
+    model_type = read_json(directory / CONFIG).get("model_type")
+    return any(adapter.model_type == model_type for adapter in DECODERS)
+
+
+def _symbols(folder: Path) -> SymbolsSpec | None:
+    if not (folder / _TOKENIZER).is_file():
+        return None
+    data = read_json(folder / _TOKENIZER)
+    return SymbolsSpec(tuple(data["symbols"])) if data.get("kind") == "characters" else None

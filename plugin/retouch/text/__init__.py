@@ -1,0 +1,50 @@
+"""Texts by block diffusion, and edits of them that cost what they touch. Implement nothing here."""
+
+from __future__ import annotations
+
+__all__ = [
+    # Texts made and edited
+    "EditMode",
+    "EditReport",
+    "Generation",
+    "Masks",
+    "Replacement",
+    "TextReport",
+    "TextSession",
+    "TextStream",
+    # How they are sampled
+    "PRESETS",
+    "EosRule",
+    "MaskChoice",
+    "Oscillation",
+    "SamplerOptions",
+    "Window",
+    "ZeroThreshold",
+    "preset",
+    # The parts
+    "BlockDiffusionSampler",
+    "Context",
+    "FinishedBlock",
+    "Reader",
+    "Step",
+    "Tally",
+    "TextModel",
+]
+
+from retouch.text._edit import EditMode
+from retouch.text._generation import EditReport, Generation, TextReport
+from retouch.text._model import Context, TextModel
+from retouch.text._options import (
+    PRESETS,
+    EosRule,
+    MaskChoice,
+    Oscillation,
+    SamplerOptions,
+    Window,
+    ZeroThreshold,
+    preset,
+)
+from retouch.text._sampler import BlockDiffusionSampler, FinishedBlock, Reader, Step
+from retouch.text._session import TextSession, TextStream
+from retouch.text._settle import Tally
+from retouch.text._spans import Masks, Replacement

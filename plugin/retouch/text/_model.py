@@ -1,0 +1,157 @@
+"""A text bundle, loaded: what reads tokens and gives logits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retouch.bundle import DecoderSpec, TextBundle
+from retouch.engines import Engine, Program
+from retouch.engines.ort import InPlaceProgram, OrtEngine, Provider
+from retouch.errors import FeedError
+from retouch.tokens import CharacterTokenizer, Tokenizer
+
+Logits = NDArray[np.float32]
+Tokens = NDArray[np.int64]
+KeysValues = Mapping[str, NDArray[np.float32]]
+
+_HOST = "CPUExecutionProvider"
+
+
+class Context(Protocol):
+    """The tokens of one text that were read so far."""
+
+    def read(self, ids: Tokens, start: int) -> Logits:
+        """The logits [Q, vocabulary] of tokens [Q] at the positions from ``start`` on, the start of a block.
+
+        They see each other and what was read before ``start``, as far as the model's blocks let them. What was read
+        from ``start`` on before is replaced.
+        """
+
+
+class TextModel:
+    """A text bundle in ONNX Runtime.
+
+    Attributes:
+        bundle: the bundle.
+        spec: the model's shape.
+    """
+
+    def __init__(
+        self, bundle: TextBundle | str | Path, providers: Sequence[Provider] | None = None, threads: int | None = None
+    ) -> None:
+        """Opens the bundle; graphs load when they are first used.
+
+        Args:
+            bundle: the bundle, or its directory.
+            providers: execution providers that keep tensors in host memory; ``None`` means the CPU.
+            threads: threads per run; ``None`` leaves the choice to the engine.
+        """
+        self.bundle = bundle if isinstance(bundle, TextBundle) else TextBundle.open(bundle)
+        self.spec: DecoderSpec = self.bundle.manifest.model
+        self.engine = OrtEngine([_HOST] if providers is None else providers, threads)
+
+    @cached_property
+    def own_tokenizer(self) -> Tokenizer | None:
+        """The tokenizer that came with the model, if Retouch has its kind."""
+        spec = self.bundle.manifest.tokenizer
+        return None if spec is None else CharacterTokenizer(spec.symbols)
+
+    def context(self, rows: int, kept: KeysValues | None = None) -> CachedContext:
+        """A context whose keys and values lie in memory for so many tokens.
+
+        Args:
+            rows: the most tokens that it will hold.
+            kept: keys and values to start from; they are copied.
+        """
+        return CachedContext(self._decode, self.spec, rows, kept)
+
+    def uncached(self, rows: int, *, window: bool = False) -> UncachedContext:
+        """A context that computes everything anew in every read.
+
+        Args:
+            rows: the most tokens that it will hold.
+            window: whether all tokens so far see each other, whatever their blocks.
+        """
+        return UncachedContext(self.engine, self._full, rows, rows if window else self.spec.block)
+
+    @cached_property
+    def _decode(self) -> InPlaceProgram:
+        return self.engine.open_in_place(self.bundle.decode_graph)
+
+    @cached_property
+    def _full(self) -> Program:
+        return self.engine.open(self.bundle.full_graph)
+
+
+class CachedContext:
+    """Keys and values of what was read lie in memory, and are exact: no token sees a later block.
+
+    Attributes:
+        keys_values: the arrays, by the names of the graph's inputs.
+    """
+
+    def __init__(self, program: InPlaceProgram, spec: DecoderSpec, rows: int, kept: KeysValues | None) -> None:
+        self.keys_values: KeysValues = {name: _copied(spec, rows, kept, name) for name in program.states}
+        self._binding = program.bind(self.keys_values)
+        self._rows = rows
+        self._block = np.array([spec.block])
+
+    def read(self, ids: Tokens, start: int) -> Logits:
+        """See :class:`Context`."""
+        end = start + len(ids)
+        _check_rows(end, self._rows)
+        feeds = {
+            "ids": ids[None],
+            "positions": np.arange(start, end)[None],
+            "write_index": np.array([start]),
+            "valid": np.array([end]),
+            "block": self._block,
+        }
+        logits: Logits = self._binding.run(feeds)["logits"][0]
+        return logits
+
+
+class UncachedContext:
+    """Nothing but the tokens is kept."""
+
+    def __init__(self, engine: Engine, program: Program, rows: int, block: int) -> None:
+        self._engine = engine
+        self._program = program
+        self._ids = np.zeros(rows, np.int64)
+        self._block = np.array([block])
+
+    def read(self, ids: Tokens, start: int) -> Logits:
+        """See :class:`Context`."""
+        end = start + len(ids)
+        _check_rows(end, len(self._ids))
+        self._ids[start:end] = ids
+        feeds: dict[str, NDArray[Any]] = {
+            "ids": self._ids[None, :end].copy(),
+            "positions": np.arange(end)[None],
+            "block": self._block,
+        }
+        values = {name: self._engine.value(array) for name, array in feeds.items()}
+        logits: Logits = self._program.run(values)["logits"].numpy()[0, start:]
+        return logits
+
+
+def _copied(spec: DecoderSpec, rows: int, kept: KeysValues | None, name: str) -> NDArray[np.float32]:
+    array = np.zeros(spec.cache_shape(rows), np.float32)
+    if kept is not None:
+        shared = min(rows, kept[name].shape[2])
+        array[:, :, :shared] = kept[name][:, :, :shared]
+    return array
+
+
+def _check_rows(end: int, rows: int) -> None:
+    if end > rows:
+        raise FeedError(
+            f"Expected at most {rows} tokens in this context, got {end}. Make a context with more rows, or give a "
+            "shorter text."
+        )

@@ -1,0 +1,227 @@
+"""Block after block, each denoised over what came before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from retouch.bundle import DecoderSpec
+from retouch.errors import SamplingError
+from retouch.text._model import Context, Logits, Tokens
+from retouch.text._options import QUALITY, EosRule, SamplerOptions
+from retouch.text._settle import BlockTask, Mask, Tally, settle
+from retouch.tokens import check_tokens
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A change to a block, as a callback is told.
+
+    Attributes:
+        start: position of the block's first token.
+        tokens: the block's tokens, masks among them.
+        filled: where masked tokens were set.
+        edited: where tokens were replaced.
+    """
+
+    start: int
+    tokens: Tokens = field(repr=False)
+    filled: Mask = field(repr=False)
+    edited: Mask = field(repr=False)
+
+
+Callback = Callable[[Step], None]
+
+
+@dataclass(frozen=True, eq=False)
+class FinishedBlock:
+    """A block that no longer changes.
+
+    Attributes:
+        start: position of its first token.
+        tokens: all of its tokens, those of the prompt and those behind the end included.
+        new: those that belong to the answer.
+        last: whether it is the last one.
+    """
+
+    start: int
+    tokens: Tokens = field(repr=False)
+    new: Tokens
+    last: bool
+
+
+class Reader:
+    """Reads blocks of one text. A block that was not read as it ended is read again together with what follows it.
+
+    Attributes:
+        reads: number of reads.
+        tokens: number of tokens that were read.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.reads = 0
+        self.tokens = 0
+        self._context = context
+        self._pending: tuple[Tokens, int] | None = None
+
+    def read(self, tokens: Tokens, start: int) -> Logits:
+        """The logits of a block's tokens."""
+        pending, self._pending = self._pending, None
+        if pending is not None and pending[1] + len(pending[0]) == start:
+            return self._read(np.concatenate((pending[0], tokens)), pending[1])[-len(tokens) :]
+        if pending is not None:
+            self._read(*pending)
+        return self._read(tokens, start)
+
+    def postpone(self, tokens: Tokens, start: int) -> None:
+        """Have a block read before anything else is, at the latest by :meth:`finish`."""
+        pending = self._pending
+        if pending is None:
+            self._pending = (tokens, start)
+        elif pending[1] + len(pending[0]) == start:
+            self._pending = (np.concatenate((pending[0], tokens)), pending[1])
+        else:
+            self._read(*pending)
+            self._pending = (tokens, start)
+
+    def finish(self) -> Logits | None:
+        """Reads what was postponed; its logits, if there was something."""
+        pending, self._pending = self._pending, None
+        return None if pending is None else self._read(*pending)
+
+    def _read(self, tokens: Tokens, start: int) -> Logits:
+        self.reads += 1
+        self.tokens += len(tokens)
+        return self._context.read(tokens, start)
+
+
+class BlockDiffusionSampler:
+    """Continues texts by block diffusion, as LLaDA2.x does.
+
+    Attributes:
+        options: how to sample.
+    """
+
+    def __init__(self, spec: DecoderSpec, options: SamplerOptions = QUALITY) -> None:
+        self.options = options
+        self._spec = spec
+
+    def rows(self, prompt: int, length: int) -> int:
+        """How many tokens a context has to hold for prompts and answers of these lengths.
+
+        Raises:
+            SamplingError: the text would be longer than the model's longest.
+        """
+        if isinstance(length, bool) or not isinstance(length, int) or length < 1:
+            raise SamplingError(f"Expected the number of new tokens to be an integer of at least 1, got {length!r}.")
+        block = self._spec.block
+        rows = -(-(prompt + length) // block) * block
+        if rows > self._spec.positions:
+            raise SamplingError(
+                f"Expected at most {self._spec.positions // block * block} tokens of prompt and answer together, got "
+                f"{prompt} + {length}. Ask for fewer, or shorten the prompt."
+            )
+        return rows
+
+    def blocks(
+        self,
+        context: Context,
+        prompt: Tokens,
+        length: int,
+        *,
+        seed: int = 0,
+        callback: Callback | None = None,
+        tally: Tally | None = None,
+        reader: Reader | None = None,
+    ) -> Iterator[FinishedBlock]:
+        """The blocks of an answer, each as soon as it is finished. The prompt is never edited.
+
+        Args:
+            context: an empty context with enough :meth:`rows`.
+            prompt: the prompt's tokens; may be empty.
+            length: the most new tokens.
+            seed: seed of what is drawn; every step of every block draws from a generator of its own.
+            callback: called after every change. What it raises ends the sampling.
+            tally: is added to; for reports.
+            reader: is read through; for reports.
+
+        Raises:
+            FeedError: the prompt holds the mask, or an id that the model does not have.
+            SamplingError: the text would be longer than the model's longest.
+        """
+        spec = self._spec
+        prompt = check_tokens(prompt, spec.vocabulary, spec.mask_id, "the prompt")
+        text = np.full(self.rows(len(prompt), length), spec.mask_id)
+        text[: len(prompt)] = prompt
+        reader = Reader(context) if reader is None else reader
+        first = len(prompt) // spec.block * spec.block
+        if first:
+            reader.read(text[:first], 0)
+        yield from self._from(
+            first, text, len(prompt), length, reader, seed, Tally() if tally is None else tally, callback
+        )
+
+    def settle_block(
+        self,
+        start: int,
+        tokens: Tokens,
+        fixed: Mask,
+        reader: Reader,
+        seed: int,
+        tally: Tally,
+        callback: Callback | None = None,
+    ) -> Tokens:
+        """A block as it ends, read or to be read as such.
+
+        Args:
+            start: position of its first token.
+            tokens: its tokens, masks among them.
+            fixed: which of them must stay.
+            reader: reads it; has read all before it.
+            seed: seed of what is drawn.
+            tally: is added to.
+            callback: called after every change.
+        """
+        spec = self._spec
+
+        def told(block: Tokens, filled: Mask, edited: Mask) -> None:
+            if callback is not None:
+                callback(Step(start, block, filled, edited))
+
+        task = BlockTask(
+            tokens, fixed, partial(reader.read, start=start), lambda step: _generator(seed, start, step), told
+        )
+        settled = settle(task, self.options, spec.mask_id, spec.eos_id, tally)
+        if not settled.was_read:
+            reader.postpone(settled.tokens, start)
+        return settled.tokens
+
+    def _from(
+        self,
+        first: int,
+        text: Tokens,
+        prompt: int,
+        length: int,
+        reader: Reader,
+        seed: int,
+        tally: Tally,
+        callback: Callback | None,
+    ) -> Iterator[FinishedBlock]:
+        block, wanted = self._spec.block, prompt + length
+        for start in range(first, len(text), block):
+            fixed = np.arange(start, start + block) < prompt
+            tokens = self.settle_block(start, text[start : start + block], fixed, reader, seed, tally, callback)
+            answer = tokens[max(prompt - start, 0) : wanted - start]
+            ends = np.flatnonzero(answer == self._spec.eos_id)
+            stop = bool(ends.size) and self.options.eos is not EosRule.IGNORED
+            last = stop or start + block == len(text)
+            yield FinishedBlock(start, tokens, answer[: ends[0] + 1] if stop else answer, last)
+            if stop:
+                return
+
+
+def _generator(seed: int, start: int, step: int) -> np.random.Generator:
+    return np.random.default_rng((seed, start, step))
