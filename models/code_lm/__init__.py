@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     # The network
+    "PATTERNS_MODEL",
     "CodeLmConfig",
     "load_code_lm",
     "load_tokenizer",
@@ -17,7 +18,7 @@ __all__ = [
     "training_patterns",
 ]
 
-from retouch.models.code_lm._checkpoint import load_code_lm, load_tokenizer, save_code_lm
+from retouch.models.code_lm._checkpoint import PATTERNS_MODEL, load_code_lm, load_tokenizer, save_code_lm
 from retouch.models.code_lm._config import CodeLmConfig
 from retouch.models.code_lm._corpus import Corpus
 from retouch.models.code_lm._patterns import held_out_patterns, pattern_text, training_patterns

@@ -7,10 +7,32 @@ from collections.abc import Callable, Iterator
 
 __all__ = ["held_out_patterns", "pattern_text", "training_patterns"]
 
-_NAMES = """
-    width height depth colour weight length offset margin owner price title author status level speed angle volume radius
-    border label amount country region limit
-""".split()
+_NAMES = (
+    "width",
+    "height",
+    "depth",
+    "colour",
+    "weight",
+    "length",
+    "offset",
+    "margin",
+    "owner",
+    "price",
+    "title",
+    "author",
+    "status",
+    "level",
+    "speed",
+    "angle",
+    "volume",
+    "radius",
+    "border",
+    "label",
+    "amount",
+    "country",
+    "region",
+    "limit",
+)
 _SERVICES = ("parser", "loader", "worker", "cache", "router", "mailer")
 _VERBS = ("loading", "loaded"), ("sending", "sent"), ("checking", "checked"), ("writing", "written")
 _TRAINING_SEED = 1

@@ -104,9 +104,9 @@ class TextBundle:
     """A text bundle: its directory and its manifest.
 
     ``decode.onnx`` takes ``ids`` and ``positions`` [1, Q], ``write_index`` [1], ``valid`` [1], ``block`` [1], all
-    int64, and ``keys.<layer>``, ``values.<layer>`` [1, kv_heads, S, head_dim]. It writes the tokens' keys and values to rows
-    from ``write_index`` on (outputs ``keys.<layer>.next``, which a runtime binds to the same memory) and gives their
-    ``logits`` [1, Q, vocabulary] over the first ``valid`` rows, of which a token sees those of its own block of
+    int64, and ``keys.<layer>``, ``values.<layer>`` [1, kv_heads, S, head_dim]. It writes the tokens' keys and values to
+    rows from ``write_index`` on (outputs ``keys.<layer>.next``, which a runtime binds to the same memory) and gives
+    their ``logits`` [1, Q, vocabulary] over the first ``valid`` rows, of which a token sees those of its own block of
     ``block`` tokens and of earlier ones. ``full.onnx`` is the same model without caches.
     """
 
