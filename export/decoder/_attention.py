@@ -52,15 +52,14 @@ class Attention:
         return draft.op("Reshape", by_token, draft.ints((0, 0, -1)))
 
     def _kept(self, name: str, rows: ir.Value) -> ir.Value:
-        """The first ``valid`` rows after the new ones were written; without a cache, the new ones."""
-        draft, spec = self._draft, self._draft.spec
+        """All rows of a cache after the new ones were written; without a cache, the new ones."""
+        draft = self._draft
         if not self._cached:
             return rows
-        shape = (1, spec.kv_heads, "rows", spec.head_dim)
-        written = draft.op("ScatterND", draft.input(name, shape), self._places, rows)
-        draft.name(written, f"{name}.next", ir.DataType.FLOAT, shape)
+        written = draft.op("ScatterND", draft.input(name, self._cache_shape), self._places, rows)
+        draft.name(written, f"{name}.next", ir.DataType.FLOAT, self._cache_shape)
         self.updated.append(written)
-        return draft.op("Slice", written, draft.ints([0]), self._valid, draft.ints([2]))
+        return written
 
     def _rotated(self, query: ir.Value, key: ir.Value) -> tuple[ir.Value, ...]:
         """Queries and keys with their first dims turned by their positions' angles."""
@@ -91,16 +90,27 @@ class Attention:
         """0 where a token sees a row and minus infinity where not, [1, 1, heads / kv_heads * Q, rows]."""
         draft, spec = self._draft, self._draft.spec
         own = draft.op("Div", draft.positions, draft.block)
-        rows = draft.op("Div", self._row_positions, draft.block)
-        sees = draft.op("GreaterOrEqual", draft.op("Unsqueeze", own, draft.ints([2])), rows)
+        rows = self._counted(self._rows) if self._cached else draft.positions
+        sees = draft.op(
+            "GreaterOrEqual", draft.op("Unsqueeze", own, draft.ints([2])), draft.op("Div", rows, draft.block)
+        )
+        if self._cached:
+            sees = draft.op("And", sees, draft.op("Less", rows, self._valid))
         zero, never = (draft.constant(np.array(value, np.float32)) for value in (0, -np.inf))
         unseen = draft.op("Unsqueeze", draft.op("Where", sees, zero, never), draft.ints([0]))
         return draft.op("Tile", unseen, draft.ints((1, 1, spec.heads // spec.kv_heads, 1)))
 
+    @property
+    def _cache_shape(self) -> tuple[int | str, ...]:
+        spec = self._draft.spec
+        return (1, spec.kv_heads, "rows", spec.head_dim)
+
     @cached_property
-    def _row_positions(self) -> ir.Value:
-        """The positions of the rows that are attended to: a row's number in the cache, or those of the tokens."""
-        return self._counted(self._valid) if self._cached else self._draft.positions
+    def _rows(self) -> ir.Value:
+        """How many rows a cache has, [1]."""
+        draft = self._draft
+        cache = draft.op("Shape", draft.input("keys.0", self._cache_shape))
+        return draft.op("Slice", cache, draft.ints([2]), draft.ints([3]))
 
     @cached_property
     def _places(self) -> ir.Value:

@@ -46,7 +46,7 @@ def decoder_graph(spec: DecoderSpec, weights: DecoderWeights, *, cached: bool) -
 
 
 def _feed_forward(draft: Draft, layer: int, x: ir.Value) -> ir.Value:
-    gate, up = draft.split(draft.product(x, f"{layer}.gate_up"), -1, (draft.spec.intermediate,) * 2)
+    gate, up = (draft.product(x, f"{layer}.{name}") for name in ("gate", "up"))
     opened = draft.op("Mul", draft.op("Mul", gate, draft.op("Sigmoid", gate)), up)
     return draft.product(opened, f"{layer}.down")
 

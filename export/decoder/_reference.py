@@ -27,9 +27,8 @@ def reference_logits(spec: DecoderSpec, weights: DecoderWeights, ids: NDArray[np
     x = weights("embedding")[ids].astype(np.float64)
     for layer in range(spec.layers):
         x = x + _attention(spec, weights, layer, _normed(x, weights(f"{layer}.attention_norm"), spec), sees)
-        gate, up = np.split(
-            _normed(x, weights(f"{layer}.feed_forward_norm"), spec) @ weights(f"{layer}.gate_up").T, 2, -1
-        )
+        normed = _normed(x, weights(f"{layer}.feed_forward_norm"), spec)
+        gate, up = normed @ weights(f"{layer}.gate").T, normed @ weights(f"{layer}.up").T
         x = x + (gate / (1 + np.exp(-gate)) * up) @ weights(f"{layer}.down").T
     return np.asarray(_normed(x, weights("norm"), spec) @ weights("head").T)
 

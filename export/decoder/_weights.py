@@ -19,8 +19,8 @@ class DecoderWeights:
 
     The names are ``embedding`` [vocabulary, hidden], ``head`` [vocabulary, hidden], ``norm`` [hidden], and for every
     layer ``<layer>.attention_norm`` [hidden], ``.qkv`` [(heads + 2 * kv_heads) * head_dim, hidden], ``.query_norm`` and
-    ``.key_norm`` [head_dim], ``.output`` [hidden, heads * head_dim], ``.feed_forward_norm`` [hidden], ``.gate_up``
-    [2 * intermediate, hidden] and ``.down`` [hidden, intermediate].
+    ``.key_norm`` [head_dim], ``.output`` [hidden, heads * head_dim], ``.feed_forward_norm`` [hidden], ``.gate`` and
+    ``.up`` [intermediate, hidden] and ``.down`` [hidden, intermediate].
     """
 
     def __init__(self, spec: DecoderSpec, read: Callable[[str], NDArray[Any]]) -> None:
@@ -60,6 +60,7 @@ class DecoderWeights:
             "key_norm": (spec.head_dim,),
             "output": (spec.hidden, spec.heads * spec.head_dim),
             "feed_forward_norm": (spec.hidden,),
-            "gate_up": (2 * spec.intermediate, spec.hidden),
+            "gate": (spec.intermediate, spec.hidden),
+            "up": (spec.intermediate, spec.hidden),
             "down": (spec.hidden, spec.intermediate),
         }[kind]

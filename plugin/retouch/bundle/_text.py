@@ -106,8 +106,8 @@ class TextBundle:
     ``decode.onnx`` takes ``ids`` and ``positions`` [1, Q], ``write_index`` [1], ``valid`` [1], ``block`` [1], all
     int64, and ``keys.<layer>``, ``values.<layer>`` [1, kv_heads, S, head_dim]. It writes the tokens' keys and values to
     rows from ``write_index`` on (outputs ``keys.<layer>.next``, which a runtime binds to the same memory) and gives
-    their ``logits`` [1, Q, vocabulary] over the first ``valid`` rows, of which a token sees those of its own block of
-    ``block`` tokens and of earlier ones. ``full.onnx`` is the same model without caches.
+    their ``logits`` [1, Q, vocabulary]. Of the first ``valid`` rows a token sees those of its own block of ``block``
+    tokens and of earlier ones. ``full.onnx`` is the same model without caches.
     """
 
     path: Path

@@ -21,6 +21,9 @@ __all__ = [
     "Window",
     "ZeroThreshold",
     "preset",
+    # Texts on disk
+    "TextRecord",
+    "read_text_record",
     # The parts
     "BlockDiffusionSampler",
     "Context",
@@ -44,7 +47,9 @@ from retouch.text._options import (
     ZeroThreshold,
     preset,
 )
+from retouch.text._run_files import TextRecord, read_text_record
 from retouch.text._sampler import BlockDiffusionSampler, FinishedBlock, Reader, Step
-from retouch.text._session import TextSession, TextStream
+from retouch.text._session import TextSession
 from retouch.text._settle import Tally
 from retouch.text._spans import Masks, Replacement
+from retouch.text._stream import TextStream

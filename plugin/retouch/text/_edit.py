@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 
-from retouch.bundle import DecoderSpec
 from retouch.text._choice import choose
+from retouch.text._generation import EditReport
 from retouch.text._model import Logits, Tokens
 from retouch.text._sampler import BlockDiffusionSampler, Callback, Reader
 from retouch.text._settle import Mask, Tally
-from retouch.text._spans import Draft
+from retouch.text._spans import Draft, Patch
 
 
 class EditMode(Enum):
@@ -55,13 +56,11 @@ class Revision:
         tally: what settling took.
     """
 
-    def __init__(
-        self, spec: DecoderSpec, sampler: BlockDiffusionSampler, reader: Reader, draft: Draft, plan: Plan
-    ) -> None:
+    def __init__(self, sampler: BlockDiffusionSampler, reader: Reader, draft: Draft, plan: Plan) -> None:
         self.tokens = draft.tokens.copy()
         self.settled = self.refreshed = self.kept = self.disagreed = 0
         self.tally = Tally()
-        self._spec = spec
+        self._spec = sampler.spec
         self._sampler = sampler
         self._reader = reader
         self._draft = draft
@@ -79,6 +78,34 @@ class Revision:
             else:
                 index = self._pass_over(index, self._next_masked(index, count))
         self._reader.finish()
+
+    def report(self, base: Tokens, changes: Sequence[Patch], reason: str, seconds: float) -> EditReport:
+        """What the edit took.
+
+        Args:
+            base: the text before.
+            changes: what was put in.
+            reason: why the plan's mode was used.
+            seconds: wall time.
+        """
+        if self._draft.moved_from is None:
+            changed = int(np.count_nonzero(self.tokens[: self._draft.length] != base))
+        else:
+            changed = sum(max(len(patch.tokens), patch.end - patch.start) for patch in changes) + self.disagreed
+        return EditReport(
+            mode=self._plan.mode.value,
+            reason=reason,
+            forwards=self._reader.reads,
+            recomputed=self._reader.tokens,
+            settled=self.settled,
+            refreshed=self.refreshed,
+            kept=self.kept,
+            changed=changed,
+            disagreed=self.disagreed,
+            edited=self.tally.edited,
+            oscillations=self.tally.oscillations,
+            seconds=seconds,
+        )
 
     def _settle(self, index: int) -> None:
         block, start = self._block(index), index * self._spec.block

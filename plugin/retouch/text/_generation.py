@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field
 
 from retouch.text._model import Tokens
@@ -141,3 +142,15 @@ class Generation:
     def answer(self) -> Tokens:
         """The tokens after the prompt."""
         return self.tokens[self.prompt_tokens :]
+
+
+def new_id() -> str:
+    """The id of a new run."""
+    return secrets.token_hex(6)
+
+
+def read_only(tokens: Tokens) -> Tokens:
+    """A copy that nobody changes."""
+    kept = tokens.copy()
+    kept.setflags(write=False)
+    return kept

@@ -67,7 +67,7 @@ class TextModel:
 
         Args:
             rows: the most tokens that it will hold.
-            kept: keys and values to start from; they are copied.
+            kept: keys and values to start from; they are copied as far as they are needed.
         """
         return CachedContext(self._decode, self.spec, rows, kept)
 
@@ -92,20 +92,25 @@ class TextModel:
 class CachedContext:
     """Keys and values of what was read lie in memory, and are exact: no token sees a later block.
 
-    Attributes:
-        keys_values: the arrays, by the names of the graph's inputs.
+    Attention goes over all rows of a cache, so the arrays are only as long as what was read, and grow with it.
     """
 
     def __init__(self, program: InPlaceProgram, spec: DecoderSpec, rows: int, kept: KeysValues | None) -> None:
-        self.keys_values: KeysValues = {name: _copied(spec, rows, kept, name) for name in program.states}
-        self._binding = program.bind(self.keys_values)
-        self._rows = rows
+        self._program = program
+        self._spec = spec
+        self._limit = rows
+        self._kept = kept
         self._block = np.array([spec.block])
+        self._rows = 0
+        self._arrays: KeysValues = {}
+        self._hold(min(rows, spec.block))
 
     def read(self, ids: Tokens, start: int) -> Logits:
         """See :class:`Context`."""
         end = start + len(ids)
-        _check_rows(end, self._rows)
+        _check_rows(end, self._limit)
+        if end > self._rows:
+            self._hold(min(self._limit, self._grown(end)))
         feeds = {
             "ids": ids[None],
             "positions": np.arange(start, end)[None],
@@ -115,6 +120,32 @@ class CachedContext:
         }
         logits: Logits = self._binding.run(feeds)["logits"][0]
         return logits
+
+    def keys_values(self) -> KeysValues:
+        """The arrays with all rows, by the names of the graph's inputs; further reads change them."""
+        if self._rows < self._limit:
+            self._hold(self._limit)
+        return self._arrays
+
+    def _grown(self, end: int) -> int:
+        """Rows for so many tokens: a sixteenth more in long texts, so that copies stay few."""
+        block = self._spec.block
+        return max(-(-end // block), self._rows * 17 // 16 // block) * block
+
+    def _hold(self, rows: int) -> None:
+        self._arrays = {name: self._grow(name, rows) for name in self._program.states}
+        self._rows = rows
+        self._binding = self._program.bind(self._arrays)
+
+    def _grow(self, name: str, rows: int) -> NDArray[np.float32]:
+        """An array of so many rows: those so far, behind them those to start from, behind them zeros."""
+        array = np.zeros(self._spec.cache_shape(rows), np.float32)
+        if self._kept is not None:
+            start = self._kept[name][:, :, self._rows : rows]
+            array[:, :, self._rows : self._rows + start.shape[2]] = start
+        if self._rows:
+            array[:, :, : self._rows] = self._arrays[name]
+        return array
 
 
 class UncachedContext:
@@ -139,14 +170,6 @@ class UncachedContext:
         values = {name: self._engine.value(array) for name, array in feeds.items()}
         logits: Logits = self._program.run(values)["logits"].numpy()[0, start:]
         return logits
-
-
-def _copied(spec: DecoderSpec, rows: int, kept: KeysValues | None, name: str) -> NDArray[np.float32]:
-    array = np.zeros(spec.cache_shape(rows), np.float32)
-    if kept is not None:
-        shared = min(rows, kept[name].shape[2])
-        array[:, :, :shared] = kept[name][:, :, :shared]
-    return array
 
 
 def _check_rows(end: int, rows: int) -> None:

@@ -102,12 +102,13 @@ class BlockDiffusionSampler:
     """Continues texts by block diffusion, as LLaDA2.x does.
 
     Attributes:
+        spec: the model's shape.
         options: how to sample.
     """
 
     def __init__(self, spec: DecoderSpec, options: SamplerOptions = QUALITY) -> None:
+        self.spec = spec
         self.options = options
-        self._spec = spec
 
     def rows(self, prompt: int, length: int) -> int:
         """How many tokens a context has to hold for prompts and answers of these lengths.
@@ -117,11 +118,11 @@ class BlockDiffusionSampler:
         """
         if isinstance(length, bool) or not isinstance(length, int) or length < 1:
             raise SamplingError(f"Expected the number of new tokens to be an integer of at least 1, got {length!r}.")
-        block = self._spec.block
+        block = self.spec.block
         rows = -(-(prompt + length) // block) * block
-        if rows > self._spec.positions:
+        if rows > self.spec.positions:
             raise SamplingError(
-                f"Expected at most {self._spec.positions // block * block} tokens of prompt and answer together, got "
+                f"Expected at most {self.spec.positions // block * block} tokens of prompt and answer together, got "
                 f"{prompt} + {length}. Ask for fewer, or shorten the prompt."
             )
         return rows
@@ -152,7 +153,7 @@ class BlockDiffusionSampler:
             FeedError: the prompt holds the mask, or an id that the model does not have.
             SamplingError: the text would be longer than the model's longest.
         """
-        spec = self._spec
+        spec = self.spec
         prompt = check_tokens(prompt, spec.vocabulary, spec.mask_id, "the prompt")
         text = np.full(self.rows(len(prompt), length), spec.mask_id)
         text[: len(prompt)] = prompt
@@ -185,7 +186,7 @@ class BlockDiffusionSampler:
             tally: is added to.
             callback: called after every change.
         """
-        spec = self._spec
+        spec = self.spec
 
         def told(block: Tokens, filled: Mask, edited: Mask) -> None:
             if callback is not None:
@@ -210,12 +211,12 @@ class BlockDiffusionSampler:
         tally: Tally,
         callback: Callback | None,
     ) -> Iterator[FinishedBlock]:
-        block, wanted = self._spec.block, prompt + length
+        block, wanted = self.spec.block, prompt + length
         for start in range(first, len(text), block):
             fixed = np.arange(start, start + block) < prompt
             tokens = self.settle_block(start, text[start : start + block], fixed, reader, seed, tally, callback)
             answer = tokens[max(prompt - start, 0) : wanted - start]
-            ends = np.flatnonzero(answer == self._spec.eos_id)
+            ends = np.flatnonzero(answer == self.spec.eos_id)
             stop = bool(ends.size) and self.options.eos is not EosRule.IGNORED
             last = stop or start + block == len(text)
             yield FinishedBlock(start, tokens, answer[: ends[0] + 1] if stop else answer, last)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -13,21 +12,20 @@ import numpy as np
 
 from retouch.bundle import TextBundle
 from retouch.engines.ort import Provider
-from retouch.errors import FeedError, RegionError, RunError, SamplingError
+from retouch.errors import FeedError, RunError, SamplingError
 from retouch.states import StateStore
 from retouch.text._edit import EditMode, Plan, Revision
-from retouch.text._generation import EditReport, Generation, TextReport
+from retouch.text._generation import Generation, new_id, read_only
 from retouch.text._model import CachedContext, Context, KeysValues, TextModel, Tokens
 from retouch.text._options import QUALITY, SamplerOptions, Window, preset
-from retouch.text._places import Places
-from retouch.text._sampler import BlockDiffusionSampler, Callback, FinishedBlock, Reader
-from retouch.text._settle import Tally
-from retouch.text._spans import Draft, Patch, Replacement, patches, put_in, replacement_tokens
-from retouch.tokens import Tokenizer, check_tokens
+from retouch.text._run_files import read_text_record, read_text_run, write_text_run
+from retouch.text._sampler import BlockDiffusionSampler, Callback, Reader
+from retouch.text._spans import Replacement, put_in
+from retouch.text._stream import TextStream
+from retouch.text._wording import Pairs, Prompt, Wording
+from retouch.tokens import Tokenizer
 
 _KEYS_VALUES = "keys and values"
-
-Prompt = str | Sequence[int]
 
 
 class TextSession:
@@ -62,9 +60,7 @@ class TextSession:
             FeedError: the tokenizer has other ids than the model.
         """
         self.model = TextModel(bundle, providers, threads)
-        self.tokenizer = self.model.own_tokenizer if tokenizer is None else tokenizer
-        if self.tokenizer is not None:
-            _check_tokenizer(self.tokenizer, self.model)
+        self._wording = Wording(self.model.spec, self.model.own_tokenizer if tokenizer is None else tokenizer)
         self._store = StateStore() if store is None else store
         self._generations: dict[str, Generation] = {}
 
@@ -141,7 +137,7 @@ class TextSession:
                 "Expected cache=False with Window.ALL: earlier blocks see later ones, so their keys and values change. "
                 "Ask for Window.BLOCKS, or go without a cache."
             )
-        ids = self.tokens_of(prompt, "the prompt")
+        ids = self._wording.tokens(prompt, "the prompt")
         if not len(ids):
             raise FeedError("Expected a prompt of at least one token, got an empty one. Give the text's first words.")
         sampler = BlockDiffusionSampler(self.model.spec, chosen)
@@ -154,11 +150,11 @@ class TextSession:
     def edit(
         self,
         run: Generation | str,
-        spans: Sequence[tuple[int, int]] | None = None,
+        spans: Pairs | None = None,
         replacement: Replacement = None,
         *,
         replacements: Sequence[Replacement] | None = None,
-        characters: Sequence[tuple[int, int]] | None = None,
+        characters: Pairs | None = None,
         mode: EditMode = EditMode.EXACT,
         disagreement: float = 0.9,
         options: SamplerOptions | str | None = None,
@@ -199,35 +195,43 @@ class TextSession:
         plan = Plan(mode, _share(disagreement), base.seed if seed is None else _seed(seed), callback)
         if chosen.window is not Window.BLOCKS:
             raise SamplingError("Expected Window.BLOCKS for an edit: it uses keys and values of earlier blocks.")
-        changes = self._patches(base, spans, replacement, replacements, characters)
+        changes = self._wording.patches(base, spans, characters, replacement, replacements)
         draft = put_in(base.padded, len(base.tokens), base.prompt_tokens, changes, self.model.spec)
         reason = "as asked for"
         if draft.moved_from is not None and mode is EditMode.FROZEN:
             plan, reason = replace(plan, mode=EditMode.EXACT), "the text behind a span moved"
         context = self.model.context(len(draft.tokens), self._kept(base))
-        reader = Reader(context)
-        revision = Revision(self.model.spec, BlockDiffusionSampler(self.model.spec, chosen), reader, draft, plan)
+        revision = Revision(BlockDiffusionSampler(self.model.spec, chosen), Reader(context), draft, plan)
         revision.run()
-        report = _report(base, draft, changes, plan, reason, revision, reader, time.perf_counter() - started)
-        made = self._made(base, draft, revision, chosen, plan.seed, report)
-        if record:
-            self.keep(made, context)
+        tokens, padded = read_only(revision.tokens[: draft.length]), read_only(revision.tokens)
+        states = context.keys_values() if record else None
+        report = revision.report(base.tokens, changes, reason, time.perf_counter() - started)
+        made = Generation(
+            new_id(),
+            tokens,
+            draft.prompt_tokens,
+            self.text_of(tokens),
+            chosen,
+            plan.seed,
+            report,
+            base=base,
+            padded=padded,
+        )
+        if states is not None:
+            self._put(made, states)
         return made
 
-    def tokens_of(self, text: Prompt, what: str) -> Tokens:
+    def tokens_of(self, text: Prompt) -> Tokens:
         """The tokens of a text, or ids checked.
 
         Raises:
             FeedError: see :meth:`generate`; or there is no tokenizer for a text.
         """
-        spec = self.model.spec
-        if not isinstance(text, str):
-            return check_tokens(text, spec.vocabulary, spec.mask_id, what)
-        return check_tokens(self._tokenizer_for(what).encode(text), spec.vocabulary, spec.mask_id, what)
+        return self._wording.tokens(text, "the text")
 
     def text_of(self, tokens: Tokens) -> str:
         """The text of tokens; empty without a tokenizer."""
-        return "" if self.tokenizer is None else "".join(self.tokenizer.pieces(tokens.tolist()))
+        return self._wording.text(tokens)
 
     def keep(self, made: Generation, context: CachedContext) -> None:
         """Keep a text and the keys and values of its tokens, which nobody changes any more.
@@ -235,9 +239,7 @@ class TextSession:
         Raises:
             RunError: they do not fit into the store.
         """
-        values = {name: self.model.engine.value(array) for name, array in context.keys_values.items()}
-        self._store.put(made.id, self.model.bundle.fingerprint, {_KEYS_VALUES: values})
-        self._generations[made.id] = made
+        self._put(made, context.keys_values())
 
     def kept(self, run: Generation | str) -> KeysValues:
         """The keys and values of a text (read-only), by the names of the graph's inputs.
@@ -246,6 +248,39 @@ class TextSession:
             RunError: see :meth:`edit`.
         """
         return self._kept(self._known(run))
+
+    def save(self, run: Generation | str, path: str | Path) -> None:
+        """Writes a text and its keys and values into a directory, in one step, for :meth:`load`.
+
+        Raises:
+            RunError: see :meth:`edit`.
+            RunFileError: it cannot be written, or something else is there.
+        """
+        made, bundle = self._known(run), self.model.bundle
+        write_text_run(Path(path), made, self._kept(made), bundle.path, bundle.fingerprint)
+
+    def load(self, path: str | Path) -> Generation:
+        """The text in a directory, kept like one that was made here; edits of it give what edits before gave.
+
+        Raises:
+            RunError: it was made with another bundle.
+            RunFileError: the directory is none of a text, or was changed.
+        """
+        record, details = read_text_record(Path(path))
+        if record.bundle_fingerprint != self.model.bundle.fingerprint:
+            raise RunError(
+                f"Expected a text of this bundle, but {path} was made with another one ({record.bundle}). "
+                "Open that one."
+            )
+        text = self.text_of(np.array(record.tokens[: record.length], np.int64))
+        made, states = read_text_run(Path(path), record, details, text)
+        self._put(made, states)
+        return made
+
+    def _put(self, made: Generation, states: KeysValues) -> None:
+        values = {name: self.model.engine.value(array) for name, array in states.items()}
+        self._store.put(made.id, self.model.bundle.fingerprint, {_KEYS_VALUES: values})
+        self._generations[made.id] = made
 
     def _kept(self, base: Generation) -> KeysValues:
         values = self._store.get(base.id, self.model.bundle.fingerprint, _KEYS_VALUES)
@@ -260,178 +295,6 @@ class TextSession:
             )
         return self._generations[name]
 
-    def _patches(
-        self,
-        base: Generation,
-        spans: Sequence[tuple[int, int]] | None,
-        replacement: Replacement,
-        replacements: Sequence[Replacement] | None,
-        characters: Sequence[tuple[int, int]] | None,
-    ) -> list[Patch]:
-        if (spans is None) == (characters is None):
-            raise RegionError("Expected either spans of tokens or characters, got both or neither. Give one of them.")
-        places = spans if characters is None else characters
-        assert places is not None
-        given = _one_each(replacement, replacements, len(places))
-        if characters is not None:
-            pieces = self._tokenizer_for("places in the text").pieces(base.tokens.tolist())
-            found = [Places(pieces).span(place, text) for place, text in zip(characters, given, strict=True)]
-            spans, given = [span for span, _ in found], [text for _, text in found]
-        assert spans is not None
-        tokens = [self._replacement(one) for one in given]
-        return patches(spans, tokens, len(base.tokens), self.model.spec)
-
-    def _replacement(self, given: Replacement) -> Tokens | None:
-        if given is None:
-            return None
-        if isinstance(given, str):
-            return self.tokens_of(given, "the replacement")
-        return replacement_tokens(given, self.model.spec)
-
-    def _made(
-        self,
-        base: Generation,
-        draft: Draft,
-        revision: Revision,
-        options: SamplerOptions,
-        seed: int,
-        report: EditReport,
-    ) -> Generation:
-        tokens = _read_only(revision.tokens[: draft.length])
-        text = self.text_of(tokens)
-        padded = _read_only(revision.tokens)
-        return Generation(_new_id(), tokens, draft.prompt_tokens, text, options, seed, report, base=base, padded=padded)
-
-    def _tokenizer_for(self, what: str) -> Tokenizer:
-        if self.tokenizer is None:
-            raise FeedError(
-                f"Expected token ids for {what}: the bundle came without a tokenizer. Give ids, or a tokenizer=..."
-            )
-        return self.tokenizer
-
-
-class TextStream:
-    """An answer under way: an iterator of its blocks."""
-
-    def __init__(
-        self,
-        session: TextSession,
-        sampler: BlockDiffusionSampler,
-        context: Context,
-        prompt: Tokens,
-        length: int,
-        seed: int,
-        *,
-        record: bool,
-        callback: Callback | None,
-    ) -> None:
-        self._session = session
-        self._sampler = sampler
-        self._context = context
-        self._prompt = prompt
-        self._seed = seed
-        self._record = record
-        self._tally = Tally()
-        self._reader = Reader(context)
-        self._started = time.perf_counter()
-        self._blocks: list[FinishedBlock] = []
-        self._made: Generation | None = None
-        self._source = sampler.blocks(
-            context, prompt, length, seed=seed, callback=callback, tally=self._tally, reader=self._reader
-        )
-
-    def __iter__(self) -> Iterator[FinishedBlock]:
-        for block in self._source:
-            self._blocks.append(block)
-            if block.last:
-                self._finish()
-            yield block
-
-    @property
-    def generation(self) -> Generation:
-        """The whole, once the last block was taken.
-
-        Raises:
-            SamplingError: it was not.
-        """
-        if self._made is None:
-            raise SamplingError("Expected the stream to be at its end. Take its blocks first, or call generate.")
-        return self._made
-
-    def _finish(self) -> None:
-        prompt, size = self._prompt, self._session.model.spec.block
-        answer = np.concatenate([block.new for block in self._blocks])
-        whole = prompt[: len(prompt) // size * size]
-        padded = _read_only(np.concatenate((whole, *(block.tokens for block in self._blocks))))
-        if self._record:
-            self._reader.finish()
-        report = TextReport.of(
-            self._tally,
-            tokens=len(answer),
-            prefilled=len(whole),
-            reads=self._reader.reads,
-            read=self._reader.tokens,
-            cached=isinstance(self._context, CachedContext),
-            seconds=time.perf_counter() - self._started,
-        )
-        tokens = _read_only(padded[: len(prompt) + len(answer)])
-        text = self._session.text_of(tokens)
-        options, seed = self._sampler.options, self._seed
-        self._made = Generation(_new_id(), tokens, len(prompt), text, options, seed, report, padded=padded)
-        if self._record:
-            assert isinstance(self._context, CachedContext)
-            self._session.keep(self._made, self._context)
-
-
-def _report(
-    base: Generation,
-    draft: Draft,
-    changes: Sequence[Patch],
-    plan: Plan,
-    reason: str,
-    revision: Revision,
-    reader: Reader,
-    seconds: float,
-) -> EditReport:
-    if draft.moved_from is None:
-        changed = int(np.count_nonzero(revision.tokens[: draft.length] != base.tokens))
-    else:
-        changed = sum(max(len(patch.tokens), patch.end - patch.start) for patch in changes) + revision.disagreed
-    return EditReport(
-        mode=plan.mode.value,
-        reason=reason,
-        forwards=reader.reads,
-        recomputed=reader.tokens,
-        settled=revision.settled,
-        refreshed=revision.refreshed,
-        kept=revision.kept,
-        changed=changed,
-        disagreed=revision.disagreed,
-        edited=revision.tally.edited,
-        oscillations=revision.tally.oscillations,
-        seconds=seconds,
-    )
-
-
-def _one_each(replacement: Replacement, replacements: Sequence[Replacement] | None, count: int) -> list[Replacement]:
-    if replacements is None and replacement is not None and count != 1:
-        raise RegionError(f"Expected replacements=[...] with one for each of {count} spans, got a single replacement.")
-    given = [replacement] * count if replacements is None else list(replacements)
-    if len(given) != count or (replacements is not None and replacement is not None):
-        raise RegionError(f"Expected one replacement for each of {count} spans, got {len(given)}. Give as many.")
-    return given
-
-
-def _check_tokenizer(tokenizer: Tokenizer, model: TextModel) -> None:
-    spec = model.spec
-    has = (tokenizer.vocabulary, tokenizer.mask_id, tokenizer.eos_id)
-    wants = (spec.vocabulary, spec.mask_id, spec.eos_id)
-    if has != wants:
-        raise FeedError(
-            f"Expected a tokenizer with vocabulary, mask and end {wants}, as the model has, got {has}. Take the one "
-            "that the model was trained with."
-        )
-
 
 def _seed(seed: int) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
@@ -443,13 +306,3 @@ def _share(value: float) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
         raise SamplingError(f"Expected disagreement to be a number from 0 to 1, got {value!r}.")
     return float(value)
-
-
-def _new_id() -> str:
-    return secrets.token_hex(6)
-
-
-def _read_only(tokens: Tokens) -> Tokens:
-    kept = tokens.copy()
-    kept.setflags(write=False)
-    return kept

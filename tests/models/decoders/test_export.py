@@ -41,16 +41,30 @@ def test_graphs_give_what_torch_gives(network: CodeLm, directory: Path, tmp_path
         np.testing.assert_allclose(got, wanted[start : start + block], atol=2e-5)
 
 
-def test_keys_and_values_stay_where_they_are(directory: Path, tmp_path: Path) -> None:
+def test_keys_and_values_are_updated_where_they_lie(directory: Path, tmp_path: Path) -> None:
     model = TextModel(export_language_model(directory, tmp_path / "bundle"), threads=1)
-    context = model.context(64)
-    places = {name: array.ctypes.data for name, array in context.keys_values.items()}
-    context.read(np.arange(16), 0)
-    context.read(np.arange(16), 16)
-    assert {name: array.ctypes.data for name, array in context.keys_values.items()} == places
-    for array in context.keys_values.values():
-        assert array[:, :, :32].any(-1).all()
-        assert not array[:, :, 32:].any()
+    context, tokens = model.context(64), 2 * model.spec.block
+    context.read(np.arange(tokens), 0)
+    context.read(np.arange(tokens), tokens)
+    arrays = context.keys_values()
+    before = {name: array.copy() for name, array in arrays.items()}
+    context.read(np.arange(tokens) + 1, tokens)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array[:, :, :tokens], before[name][:, :, :tokens])
+        assert (array[:, :, tokens : 2 * tokens] != before[name][:, :, tokens : 2 * tokens]).any(-1).all()
+        assert not array[:, :, 2 * tokens :].any()
+
+
+def test_contexts_start_from_kept_keys_and_values(directory: Path, tmp_path: Path) -> None:
+    model = TextModel(export_language_model(directory, tmp_path / "bundle"), threads=1)
+    block = model.spec.block
+    whole, ids = model.context(4 * block), np.arange(4 * block)
+    whole.read(ids, 0)
+    again = model.context(5 * block, whole.keys_values())
+    np.testing.assert_array_equal(again.read(ids[block:][:block], block), whole.read(ids[:block] + block, block))
+    for name, array in again.keys_values().items():
+        np.testing.assert_allclose(array[:, :, : 4 * block], whole.keys_values()[name], atol=1e-5)
+        assert not array[:, :, 4 * block :].any()
 
 
 def test_shards_are_read_as_one_file_is(directory: Path, tmp_path: Path) -> None:

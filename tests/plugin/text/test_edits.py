@@ -30,7 +30,7 @@ def _read_whole(session: TextSession, made: Generation) -> dict[str, np.ndarray]
     """Keys and values of a text read at once."""
     context = session.model.context(len(made.padded))
     context.read(made.padded, 0)
-    return dict(context.keys_values)
+    return dict(context.keys_values())
 
 
 def _assert_exact(session: TextSession, made: Generation, rows: slice = slice(None)) -> None:

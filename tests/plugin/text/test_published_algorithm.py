@@ -75,7 +75,7 @@ CASES = {
 def test_random_weights(case: str, prompt: str, random_network: CodeLm, random_bundle: TextBundle) -> None:
     options = CASES[case]
     with TextSession(random_bundle, threads=1) as session:
-        wanted = _published(random_network, session.tokens_of(prompt, "the prompt"), 20, options)
+        wanted = _published(random_network, session.tokens_of(prompt), 20, options)
         cached = (False,) if options.window is Window.ALL else (True, False)
         for cache in cached:
             made = session.generate(prompt, 20, options=options, cache=cache)
@@ -87,7 +87,7 @@ def test_trained_weights(preset: str, patterns_bundle: TextBundle) -> None:
     network = load_code_lm(PATTERNS_MODEL)
     with TextSession(patterns_bundle, threads=1) as session:
         for prompt in ("class WidthOwner:\n    def", "3 + 1 = 4\n"):
-            wanted = _published(network, session.tokens_of(prompt, "the prompt"), 50, PRESETS[preset])
+            wanted = _published(network, session.tokens_of(prompt), 50, PRESETS[preset])
             made = session.generate(prompt, 50, options=preset)
             assert made.tokens.tolist() == wanted.tolist()
 

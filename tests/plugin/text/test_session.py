@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from retouch.bundle import TextBundle
-from retouch.errors import FeedError, RegionError, RunError, SamplingError
+from retouch.errors import FeedError, RegionError, RunError, RunFileError, SamplingError
 from retouch.states import StateStore
 from retouch.text import PRESETS, Masks, SamplerOptions, Step, TextSession, Window
 from retouch.tokens import CharacterTokenizer, code_characters
@@ -34,7 +35,7 @@ def test_blocks_come_as_they_are_finished(session: TextSession) -> None:
     assert made.answer.tolist() == seen
     assert made.tokens.tolist() == session.generate("width = ", 30).tokens.tolist()
     assert made.report.tokens == len(seen)
-    assert made.report.prefilled == len(session.tokens_of("width = ", "it")) // 8 * 8
+    assert made.report.prefilled == len(session.tokens_of("width = ")) // 8 * 8
     assert made.report.filled >= len(seen)
 
 
@@ -165,10 +166,52 @@ def test_places_in_the_text_become_tokens(session: TextSession) -> None:
 
 def test_without_a_tokenizer_ids_are_asked_for(random_bundle: TextBundle) -> None:
     with TextSession(random_bundle, threads=1) as opened:
-        opened.tokenizer = None
+        opened._wording.tokenizer = None
         with pytest.raises(FeedError, match="without a tokenizer"):
             opened.generate("a", 9)
         made = opened.generate([1, 2], 9)
         assert made.text == ""
         with pytest.raises(FeedError, match="without a tokenizer"):
             opened.edit(made, characters=[(0, 1)])
+
+
+def test_texts_survive_the_disk(random_bundle: TextBundle, tmp_path: Path) -> None:
+    with TextSession(random_bundle, threads=1) as opened:
+        base = opened.generate("width", 30, options=PRESETS["speed"])
+        edited = opened.edit(base, [(12, 15)])
+        opened.save(base, tmp_path / "base.text")
+        opened.save(edited, tmp_path / "edited.text")
+    with TextSession(random_bundle, threads=1) as opened:
+        loaded = opened.load(tmp_path / "base.text")
+        assert (loaded.text, loaded.options, loaded.report) == (base.text, base.options, base.report)
+        assert opened.edit(loaded, [(12, 15)]).tokens.tolist() == edited.tokens.tolist()
+        assert opened.load(tmp_path / "edited.text").report == edited.report
+
+
+def test_changed_texts_are_refused(random_bundle: TextBundle, patterns_bundle: TextBundle, tmp_path: Path) -> None:
+    folder = tmp_path / "a.text"
+    with TextSession(random_bundle, threads=1) as opened:
+        opened.save(opened.generate("width", 9), folder)
+        with pytest.raises(RunFileError, match="no text_run.json"):
+            opened.load(tmp_path)
+        with TextSession(patterns_bundle) as other, pytest.raises(RunError, match="another one"):
+            other.load(folder)
+        record = (folder / "text_run.json").read_text()
+        for old, new, match in [
+            ('"schema_version": 1', '"schema_version": 2', "schema version"),
+            ('"length"', '"breadth"', "breadth"),
+            ('"eos": "finished block"', '"eos": "never"', "never"),
+            ("{", "", "cannot be read"),
+        ]:
+            (folder / "text_run.json").write_text(record.replace(old, new, 1))
+            with pytest.raises(RunFileError, match=match):
+                opened.load(folder)
+        (folder / "text_run.json").write_text(record)
+        with (folder / "keys_values.safetensors").open("ab") as file:
+            file.write(b"x")
+        with pytest.raises(RunFileError, match="was changed"):
+            opened.load(folder)
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine" / "file").touch()
+        with pytest.raises(RunFileError, match="not replaced"):
+            opened.save(opened.generate("width", 9), tmp_path / "mine")
