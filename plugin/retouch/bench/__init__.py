@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 __all__ = [
+    # Texts
+    "TextMeasurement",
+    "measure_text",
     # Time
     "DEFAULT_AREAS",
     "Measurement",
@@ -24,3 +27,4 @@ from retouch.bench._measure import DEFAULT_AREAS, Measurement, measure
 from retouch.bench._original import check_original
 from retouch.bench._probe import Probe
 from retouch.bench._resident import Resident, resident
+from retouch.bench._text import TextMeasurement, measure_text

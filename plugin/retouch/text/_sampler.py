@@ -57,14 +57,15 @@ class Reader:
     """Reads blocks of one text. A block that was not read as it ended is read again together with what follows it.
 
     Attributes:
+        context: what reads.
         reads: number of reads.
         tokens: number of tokens that were read.
     """
 
     def __init__(self, context: Context) -> None:
+        self.context = context
         self.reads = 0
         self.tokens = 0
-        self._context = context
         self._pending: tuple[Tokens, int] | None = None
 
     def read(self, tokens: Tokens, start: int) -> Logits:
@@ -95,7 +96,7 @@ class Reader:
     def _read(self, tokens: Tokens, start: int) -> Logits:
         self.reads += 1
         self.tokens += len(tokens)
-        return self._context.read(tokens, start)
+        return self.context.read(tokens, start)
 
 
 class BlockDiffusionSampler:

@@ -1,0 +1,163 @@
+"""Times texts with and without a cache, and edits of them, against each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypedDict
+
+import numpy as np
+
+from retouch.text import (
+    BlockDiffusionSampler,
+    Context,
+    EditMode,
+    EosRule,
+    Generation,
+    Reader,
+    SamplerOptions,
+    TextModel,
+    TextSession,
+)
+
+CACHED = "cached"
+UNCACHED = "uncached"
+
+MakeContext = Callable[[int], Context]
+
+
+class TextMeasurement(TypedDict):
+    """One row of a benchmark.
+
+    Attributes:
+        case: what was measured.
+        forwards: reads of the model, the prompt's included.
+        read: tokens that those reads were asked for.
+        cpu_s: CPU time of the process, median.
+        wall_s: time on the clock, median.
+        tokens_per_s: new tokens per second of CPU time; of an edit, those of its span.
+        ratio: CPU time over that of making the text with a cache.
+        identical: whether it gave the text that the cache gave; an edit, whether it kept all outside of its span.
+    """
+
+    case: str
+    forwards: int
+    read: int
+    cpu_s: float
+    wall_s: float
+    tokens_per_s: float
+    ratio: float
+    identical: bool
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    tokens: list[int]
+    forwards: int
+    read: int
+
+
+def measure_text(
+    session: TextSession,
+    prompt: str,
+    length: int,
+    options: SamplerOptions,
+    *,
+    span: int = 16,
+    repeats: int = 5,
+    others: Mapping[str, MakeContext] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> list[TextMeasurement]:
+    """A text of so many new tokens, made in every way in turn, in one process, and edits of a span in its middle.
+
+    Ends are ignored, so that every text has the length that is asked for. A round makes every case once.
+
+    Args:
+        session: a session.
+        prompt: the prompt.
+        length: new tokens.
+        options: how to sample.
+        span: tokens of the span that edits choose anew.
+        repeats: rounds that count, after one that does not.
+        others: further contexts to make the text with, such as those of another runtime, by name.
+        progress: called with a line before every round.
+    """
+    fixed = replace(options, eos=EosRule.IGNORED)
+    base = session.generate(prompt, length, options=fixed)
+    middle = len(base.tokens) // 2
+    place = (middle, min(middle + span, len(base.tokens)))
+    ways: dict[str, Callable[[], _Outcome]] = {
+        name: _maker(session.model, base, length, fixed, make)
+        for name, make in {CACHED: session.model.context, UNCACHED: session.model.uncached, **(others or {})}.items()
+    }
+    ways |= {f"edit, {mode.value}": _editor(session, base, place, mode) for mode in EditMode}
+    outcomes, times = _rounds(ways, repeats, progress or (lambda _: None))
+    new = {name: place[1] - place[0] if name.startswith("edit") else length for name in ways}
+    return [
+        _row(
+            name, outcomes[name], times[name], times[CACHED], new[name], _is_as_base(base, outcomes[name], place, name)
+        )
+        for name in ways
+    ]
+
+
+def _maker(
+    model: TextModel, base: Generation, length: int, options: SamplerOptions, make: MakeContext
+) -> Callable[[], _Outcome]:
+    sampler = BlockDiffusionSampler(model.spec, options)
+    prompt = base.tokens[: base.prompt_tokens]
+
+    def run() -> _Outcome:
+        reader = Reader(make(sampler.rows(len(prompt), length)))
+        blocks = list(sampler.blocks(reader.context, prompt, length, reader=reader))
+        answer = [token for block in blocks for token in block.new.tolist()]
+        return _Outcome([*prompt.tolist(), *answer], reader.reads, reader.tokens)
+
+    return run
+
+
+def _editor(session: TextSession, base: Generation, place: tuple[int, int], mode: EditMode) -> Callable[[], _Outcome]:
+    def run() -> _Outcome:
+        made = session.edit(base, [place], mode=mode)
+        session.drop(made)
+        return _Outcome(made.tokens.tolist(), made.report.forwards, made.report.recomputed)
+
+    return run
+
+
+def _rounds(
+    ways: Mapping[str, Callable[[], _Outcome]], repeats: int, say: Callable[[str], None]
+) -> tuple[dict[str, _Outcome], dict[str, tuple[float, float]]]:
+    outcomes: dict[str, _Outcome] = {}
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    for index in range(repeats + 1):
+        say(f"round {index} of {repeats}" if index else "warm up")
+        for name, run in ways.items():
+            wall, cpu = time.perf_counter(), time.process_time()
+            outcomes[name] = run()
+            taken[name].append((time.process_time() - cpu, time.perf_counter() - wall))
+    medians = {name: np.median(rounds[1:], axis=0) for name, rounds in taken.items()}
+    return outcomes, {name: (float(cpu), float(wall)) for name, (cpu, wall) in medians.items()}
+
+
+def _is_as_base(base: Generation, outcome: _Outcome, place: tuple[int, int], name: str) -> bool:
+    wanted, got = base.tokens.tolist(), outcome.tokens
+    if name.startswith("edit"):
+        return wanted[: place[0]] == got[: place[0]] and wanted[place[1] :] == got[place[1] :]
+    return wanted == got
+
+
+def _row(
+    name: str, outcome: _Outcome, times: tuple[float, float], cached: tuple[float, float], new: int, identical: bool
+) -> TextMeasurement:
+    return TextMeasurement(
+        case=name,
+        forwards=outcome.forwards,
+        read=outcome.read,
+        cpu_s=times[0],
+        wall_s=times[1],
+        tokens_per_s=new / times[0],
+        ratio=times[0] / cached[0],
+        identical=identical,
+    )
