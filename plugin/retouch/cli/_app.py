@@ -14,6 +14,7 @@ from retouch.cli._edit import edit
 from retouch.cli._export import export
 from retouch.cli._inspect import inspect
 from retouch.cli._run import run
+from retouch.cli._text import text
 from retouch.cli._validate import validate
 from retouch.errors import BuildError, EngineMissingError, RetouchError, VerificationError
 
@@ -53,3 +54,4 @@ app = typer.Typer(
 for _command in (export, run, edit, bench, validate, inspect, doctor):
     app.command()(_command)
 app.command("build")(build_command)
+app.add_typer(text, name="text")

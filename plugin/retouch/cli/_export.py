@@ -15,11 +15,13 @@ from retouch.bundle import BreakEven, Bundle, Manifest, MomentsSpec, read_shared
 from retouch.calibrate import MomentExample, calibrate, calibrate_moments, sample_feeds
 from retouch.cli._example import read_example
 from retouch.cli._export_directory import export_any
+from retouch.cli._export_text import export_text
 from retouch.cli._run import THREADS_HELP
 from retouch.cli._steps import Steps
 from retouch.errors import ExportError
 from retouch.export import ExportOptions
 from retouch.models import is_pipeline
+from retouch.models.decoders import is_language_model
 
 _EXAMPLE_RUNS = 12
 """So often edits are drawn of the one example that is given."""
@@ -70,7 +72,13 @@ def export(
     ] = True,
     threads: Annotated[int | None, typer.Option(min=1, help=f"For the calibration. {THREADS_HELP}")] = None,
 ) -> None:
-    """Exports a model into a bundle: verifies it, and measures its break-even and what its GroupNorm modes err."""
+    """Exports a model into a bundle: verifies it, and measures its break-even and what its GroupNorm modes err.
+
+    A block-diffusion language model becomes a text bundle, for `retouch text`.
+    """
+    if is_language_model(model):
+        export_text(model, output)
+        return
     feeds = read_example(example, model)
     options = ExportOptions(
         editable=editable,

@@ -64,6 +64,11 @@ class TextSession:
         self._store = StateStore() if store is None else store
         self._generations: dict[str, Generation] = {}
 
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer, if there is one."""
+        return self._wording.tokenizer
+
     def __enter__(self) -> Self:
         return self
 
