@@ -11,7 +11,8 @@ import numpy as np
 from retouch.text._choice import choose
 from retouch.text._generation import EditReport
 from retouch.text._model import Logits, Tokens
-from retouch.text._sampler import BlockDiffusionSampler, Callback, Reader
+from retouch.text._reader import Reader
+from retouch.text._sampler import BlockDiffusionSampler, Callback
 from retouch.text._settle import Mask, Tally
 from retouch.text._spans import Draft, Patch
 

@@ -174,3 +174,28 @@ def preset(name: str) -> SamplerOptions:
     if name not in PRESETS:
         raise SamplingError(f"Expected one of the presets {', '.join(PRESETS)}, got {name!r}.")
     return PRESETS[name]
+
+
+def chosen_options(options: SamplerOptions | str) -> SamplerOptions:
+    """The options, or those of a preset."""
+    return preset(options) if isinstance(options, str) else options
+
+
+def checked_seed(seed: int) -> int:
+    """The seed.
+
+    Raises:
+        SamplingError: it is no integer, or negative.
+    """
+    _at_least("seed", seed, 0)
+    return seed
+
+
+def checked_share(name: str, value: float) -> float:
+    """The number.
+
+    Raises:
+        SamplingError: it is not from 0 to 1.
+    """
+    _within(name, value, 0, 1)
+    return float(value)

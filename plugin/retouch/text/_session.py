@@ -16,10 +16,11 @@ from retouch.errors import FeedError, RunError, SamplingError
 from retouch.states import StateStore
 from retouch.text._edit import EditMode, Plan, Revision
 from retouch.text._generation import Generation, new_id, read_only
-from retouch.text._model import CachedContext, Context, KeysValues, TextModel, Tokens
-from retouch.text._options import QUALITY, SamplerOptions, Window, preset
+from retouch.text._model import Context, KeysValues, TextModel, Tokens
+from retouch.text._options import QUALITY, SamplerOptions, Window, checked_seed, checked_share, chosen_options
+from retouch.text._reader import Reader
 from retouch.text._run_files import read_text_record, read_text_run, write_text_run
-from retouch.text._sampler import BlockDiffusionSampler, Callback, Reader
+from retouch.text._sampler import BlockDiffusionSampler, Callback
 from retouch.text._spans import Replacement, put_in
 from retouch.text._stream import TextStream
 from retouch.text._wording import Pairs, Prompt, Wording
@@ -136,7 +137,7 @@ class TextSession:
         callback: Callback | None = None,
     ) -> TextStream:
         """The same block by block: iterate over it; see :meth:`generate`."""
-        chosen = preset(options) if isinstance(options, str) else options
+        chosen = chosen_options(options)
         if chosen.window is Window.ALL and cache:
             raise SamplingError(
                 "Expected cache=False with Window.ALL: earlier blocks see later ones, so their keys and values change. "
@@ -150,7 +151,9 @@ class TextSession:
         context: Context = (
             self.model.context(rows) if cache else self.model.uncached(rows, window=chosen.window is Window.ALL)
         )
-        return TextStream(self, sampler, context, ids, length, _seed(seed), record=record and cache, callback=callback)
+        return TextStream(
+            self, sampler, context, ids, length, checked_seed(seed), record=record and cache, callback=callback
+        )
 
     def edit(
         self,
@@ -196,8 +199,13 @@ class TextSession:
         """
         started = time.perf_counter()
         base = self._known(run)
-        chosen = base.options if options is None else preset(options) if isinstance(options, str) else options
-        plan = Plan(mode, _share(disagreement), base.seed if seed is None else _seed(seed), callback)
+        chosen = base.options if options is None else chosen_options(options)
+        plan = Plan(
+            mode,
+            checked_share("disagreement", disagreement),
+            base.seed if seed is None else checked_seed(seed),
+            callback,
+        )
         if chosen.window is not Window.BLOCKS:
             raise SamplingError("Expected Window.BLOCKS for an edit: it uses keys and values of earlier blocks.")
         changes = self._wording.patches(base, spans, characters, replacement, replacements)
@@ -223,7 +231,7 @@ class TextSession:
             padded=padded,
         )
         if states is not None:
-            self._put(made, states)
+            self.keep(made, states)
         return made
 
     def tokens_of(self, text: Prompt) -> Tokens:
@@ -238,13 +246,15 @@ class TextSession:
         """The text of tokens; empty without a tokenizer."""
         return self._wording.text(tokens)
 
-    def keep(self, made: Generation, context: CachedContext) -> None:
+    def keep(self, made: Generation, states: KeysValues) -> None:
         """Keep a text and the keys and values of its tokens, which nobody changes any more.
 
         Raises:
             RunError: they do not fit into the store.
         """
-        self._put(made, context.keys_values())
+        values = {name: self.model.engine.value(array) for name, array in states.items()}
+        self._store.put(made.id, self.model.bundle.fingerprint, {_KEYS_VALUES: values})
+        self._generations[made.id] = made
 
     def kept(self, run: Generation | str) -> KeysValues:
         """The keys and values of a text (read-only), by the names of the graph's inputs.
@@ -279,13 +289,8 @@ class TextSession:
             )
         text = self.text_of(np.array(record.tokens[: record.length], np.int64))
         made, states = read_text_run(Path(path), record, details, text)
-        self._put(made, states)
+        self.keep(made, states)
         return made
-
-    def _put(self, made: Generation, states: KeysValues) -> None:
-        values = {name: self.model.engine.value(array) for name, array in states.items()}
-        self._store.put(made.id, self.model.bundle.fingerprint, {_KEYS_VALUES: values})
-        self._generations[made.id] = made
 
     def _kept(self, base: Generation) -> KeysValues:
         values = self._store.get(base.id, self.model.bundle.fingerprint, _KEYS_VALUES)
@@ -299,15 +304,3 @@ class TextSession:
                 f"another session's. Kept are: {', '.join(self.runs()) or 'none'}."
             )
         return self._generations[name]
-
-
-def _seed(seed: int) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise SamplingError(f"Expected a seed that is an integer of at least 0, got {seed!r}.")
-    return seed
-
-
-def _share(value: float) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
-        raise SamplingError(f"Expected disagreement to be a number from 0 to 1, got {value!r}.")
-    return float(value)

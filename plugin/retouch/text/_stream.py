@@ -10,8 +10,9 @@ import numpy as np
 
 from retouch.errors import SamplingError
 from retouch.text._generation import Generation, TextReport, new_id, read_only
-from retouch.text._model import CachedContext, Context, Tokens
-from retouch.text._sampler import BlockDiffusionSampler, Callback, FinishedBlock, Reader
+from retouch.text._model import CachedContext, Context, KeysValues, Tokens
+from retouch.text._reader import Reader
+from retouch.text._sampler import BlockDiffusionSampler, Callback, FinishedBlock
 from retouch.text._settle import Tally
 
 
@@ -21,7 +22,7 @@ class Keeper(Protocol):
     def text_of(self, tokens: Tokens) -> str:
         """The text of tokens."""
 
-    def keep(self, made: Generation, context: CachedContext) -> None:
+    def keep(self, made: Generation, states: KeysValues) -> None:
         """Keep a text and the keys and values of its tokens."""
 
 
@@ -95,4 +96,4 @@ class TextStream:
         self._made = Generation(new_id(), tokens, len(prompt), text, options, seed, report, padded=padded)
         if self._record:
             assert isinstance(self._context, CachedContext)
-            self._keeper.keep(self._made, self._context)
+            self._keeper.keep(self._made, self._context.keys_values())
