@@ -69,7 +69,8 @@ class Revision:
 
     def run(self) -> None:
         """Settles what has masks, reads what has to be read, in the order of the text."""
-        first, count = min(self._draft.touched, default=0), len(self.tokens) // self._spec.block
+        count = len(self.tokens) // self._spec.block
+        first = min(self._draft.touched, default=count)
         self.kept += first
         index = first
         while index < count:

@@ -132,6 +132,16 @@ def test_texts_grow_and_shrink(count: int, mode: EditMode, session: TextSession,
     _assert_exact(session, made)
 
 
+def test_cutting_off_whole_blocks_reads_nothing(session: TextSession, base: Generation) -> None:
+    made = session.edit(base, [(40, len(base.tokens))], Masks(0))
+    assert made.tokens.tolist() == base.tokens[:40].tolist()
+    assert (made.report.forwards, made.report.kept) == (0, 5)
+    _assert_exact(session, made)
+    ragged = session.edit(base, [(43, len(base.tokens))], Masks(0))
+    assert (ragged.report.forwards, ragged.report.refreshed) == (1, 1)
+    _assert_exact(session, ragged)
+
+
 def test_given_tokens_come_in_as_they_are(session: TextSession, base: Generation) -> None:
     made = session.edit(base, [(16, 19)], "xyz", mode=EditMode.EXACT)
     assert made.text == base.text[: _place(base, session, 16)] + "xyz" + base.text[_place(base, session, 19) :]
