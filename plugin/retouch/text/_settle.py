@@ -107,6 +107,8 @@ class _Loop:
             self._task.told(tokens, filled, edited)
             ended = self._ended(tokens, edited)
             if ended is not None:
+                if (ended != tokens).any():
+                    self._task.told(ended, tokens == self._mask_id, (ended != tokens) & (tokens != self._mask_id))
                 return Settled(ended, was_read=False)
             if self._options.greedy and np.array_equal(tokens, before):
                 break  # it chose masks for masks, and would for ever

@@ -204,6 +204,24 @@ def test_a_callback_sees_every_change(script_spec: DecoderSpec) -> None:
     assert [np.flatnonzero(step.filled).tolist() for step in steps] == [[0, 2], [3], [1]]
 
 
+def test_a_callback_sees_where_circles_and_ends_lead(script_spec: DecoderSpec) -> None:
+    def turning(ids: np.ndarray, _start: int) -> list[tuple[int, float]]:
+        return [(2 if ids[0] == 1 else 1, 0.9), (2, 0.9), (3, 0.9), (4, 0.9)]
+
+    def ending(ids: np.ndarray, _start: int) -> list[tuple[int, float]]:
+        return [(EOS, 0.9), (2, 0.3), (3, 0.3), (4, 0.3)]
+
+    for rule, options in [
+        (turning, replace(PLAIN, max_post_steps=5)),
+        (turning, replace(PLAIN, max_post_steps=6)),
+        (ending, replace(PLAIN, eos=EosRule.COMMITTED)),
+    ]:
+        steps: list[Step] = []
+        sampler = BlockDiffusionSampler(script_spec, options)
+        (block,) = sampler.blocks(Script(script_spec, rule), np.array([], int), 4, callback=steps.append)
+        assert steps[-1].tokens.tolist() == block.tokens.tolist()
+
+
 def test_logits_that_are_not_finite_are_reported(script_spec: DecoderSpec) -> None:
     class Broken(Script):
         def read(self, ids: np.ndarray, start: int) -> np.ndarray:
