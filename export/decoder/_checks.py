@@ -56,7 +56,8 @@ class _Cached:
         feeds = {name: np.array([value], np.int64) for name, value in numbers.items()}
         results = self._runner.run({**_tokens(ids, start), **feeds, **self._kept})
         self._kept = {name: results[f"{name}.next"] for name in self._kept}
-        return results["logits"][0]
+        logits: Array = results["logits"][0]
+        return logits
 
 
 def _run_full(runner: Runner, ids: Array, block: int) -> Array:

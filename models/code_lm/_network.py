@@ -66,6 +66,9 @@ class CodeLm(nn.Module):
 
 
 class _Trunk(nn.Module):
+    cos: Tensor
+    sin: Tensor
+
     def __init__(self, config: CodeLmConfig) -> None:
         super().__init__()
         self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size)

@@ -99,6 +99,6 @@ def _drawn(shares: NDArray[np.float32], draw: np.random.Generator) -> Tokens:
 
 
 def _softmax(scores: Logits) -> NDArray[np.float32]:
-    shares = np.exp(scores - scores.max(-1, keepdims=True))
+    shares: NDArray[np.float32] = np.exp(scores - scores.max(-1, keepdims=True))
     shares /= shares.sum(-1, keepdims=True)
     return shares

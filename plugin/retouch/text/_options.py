@@ -58,15 +58,13 @@ class Oscillation(Enum):
     """Its budget of edits ends it (all published implementations)."""
 
 
-def _within(name: str, value: float, low: float, high: float) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not low <= value <= high:
+def _within(name: str, value: object, low: float, high: float) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
         raise SamplingError(f"Expected {name} to be a number from {low:g} to {high:g}, got {value!r}.")
 
 
-def _at_least(name: str, value: int | None, low: int) -> None:
-    if value is None and name in {"steps", "top_k"}:
-        return
+def check_count(name: str, value: object, low: int) -> None:
+    """Raises ``SamplingError`` if a number is no integer of at least ``low``."""
     if not isinstance(value, int) or isinstance(value, bool) or value < low:
         raise SamplingError(f"Expected {name} to be an integer of at least {low}, got {value!r}.")
 
@@ -125,7 +123,9 @@ class SamplerOptions:
         _within("stutter_penalty", self.stutter_penalty, 0, float("inf"))
         least = {"min_transfer": 1, "steps": 1, "max_post_steps": 0, "top_k": 1, "patience": 1}
         for name, smallest in least.items():
-            _at_least(name, getattr(self, name), smallest)
+            value = getattr(self, name)
+            if value is not None or name not in {"steps", "top_k"}:
+                check_count(name, value, smallest)
 
     @property
     def edits(self) -> bool:
@@ -187,7 +187,7 @@ def checked_seed(seed: int) -> int:
     Raises:
         SamplingError: it is no integer, or negative.
     """
-    _at_least("seed", seed, 0)
+    check_count("seed", seed, 0)
     return seed
 
 

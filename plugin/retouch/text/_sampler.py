@@ -11,7 +11,7 @@ import numpy as np
 from retouch.bundle import DecoderSpec
 from retouch.errors import SamplingError
 from retouch.text._model import Context, Tokens
-from retouch.text._options import QUALITY, EosRule, SamplerOptions
+from retouch.text._options import QUALITY, EosRule, SamplerOptions, check_count
 from retouch.text._reader import Reader
 from retouch.text._settle import BlockTask, Mask, Tally, settle
 from retouch.tokens import check_tokens
@@ -72,8 +72,7 @@ class BlockDiffusionSampler:
         Raises:
             SamplingError: the text would be longer than the model's longest.
         """
-        if isinstance(length, bool) or not isinstance(length, int) or length < 1:
-            raise SamplingError(f"Expected the number of new tokens to be an integer of at least 1, got {length!r}.")
+        check_count("the number of new tokens", length, 1)
         block = self.spec.block
         rows = -(-(prompt + length) // block) * block
         if rows > self.spec.positions:
