@@ -12,7 +12,7 @@ from rich.table import Table
 
 from retouch.models.code_lm import PATTERNS_MODEL, held_out_patterns
 from retouch.models.decoders import export_language_model
-from retouch.text import PRESETS, SamplerOptions, TextSession
+from retouch.text import PRESETS, SamplerOptions, TextReport, TextSession
 
 __all__ = ["PatternScore", "patterns_main", "score_patterns"]
 
@@ -48,6 +48,7 @@ def score_patterns(session: TextSession, texts: list[str], options: SamplerOptio
         exact += rest == got
         right += sum(one == other for one, other in zip(rest, got, strict=False))
         wanted += len(rest)
+        assert isinstance(made.report, TextReport)
         tokens += made.report.tokens
         forwards += made.report.forwards
         edited += made.report.edited

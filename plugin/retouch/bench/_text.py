@@ -13,6 +13,7 @@ from retouch.text import (
     BlockDiffusionSampler,
     Context,
     EditMode,
+    EditReport,
     EosRule,
     Generation,
     Reader,
@@ -87,10 +88,9 @@ def measure_text(
     base = session.generate(prompt, length, options=fixed)
     middle = len(base.tokens) // 2
     place = (middle, min(middle + span, len(base.tokens)))
-    ways: dict[str, Callable[[], _Outcome]] = {
-        name: _maker(session.model, base, length, fixed, make)
-        for name, make in {CACHED: session.model.context, UNCACHED: session.model.uncached, **(others or {})}.items()
-    }
+    makers: dict[str, MakeContext] = {CACHED: session.model.context, UNCACHED: session.model.uncached}
+    makers |= others or {}
+    ways = {name: _maker(session.model, base, length, fixed, make) for name, make in makers.items()}
     ways |= {f"edit, {mode.value}": _editor(session, base, place, mode) for mode in EditMode}
     outcomes, times = _rounds(ways, repeats, progress or (lambda _: None))
     new = {name: place[1] - place[0] if name.startswith("edit") else length for name in ways}
@@ -121,6 +121,7 @@ def _editor(session: TextSession, base: Generation, place: tuple[int, int], mode
     def run() -> _Outcome:
         made = session.edit(base, [place], mode=mode)
         session.drop(made)
+        assert isinstance(made.report, EditReport)
         return _Outcome(made.tokens.tolist(), made.report.forwards, made.report.recomputed)
 
     return run
@@ -142,7 +143,8 @@ def _rounds(
 
 
 def _is_as_base(base: Generation, outcome: _Outcome, place: tuple[int, int], name: str) -> bool:
-    wanted, got = base.tokens.tolist(), outcome.tokens
+    wanted: list[int] = base.tokens.tolist()
+    got = outcome.tokens
     if name.startswith("edit"):
         return wanted[: place[0]] == got[: place[0]] and wanted[place[1] :] == got[place[1] :]
     return wanted == got

@@ -159,7 +159,8 @@ class Revision:
         positions = np.arange(len(block)) + index * self._spec.block
         free = (positions >= draft.prompt_tokens) & (positions < draft.length)
         sure = choice.confidence > np.float32(self._plan.disagreement)
-        return free & sure & (choice.tokens != block)
+        doubted: Mask = free & sure & (choice.tokens != block)
+        return doubted
 
     def _block(self, index: int) -> Tokens:
         size = self._spec.block
