@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench bench-families bench-size demo kernels plugins fidelity generations-study norm-study scenes-train validate test test-fast test-native test-optimum lint clean
+.PHONY: bench bench-families bench-size bench-text code-lm-train demo kernels plugins fidelity generations-study norm-study scenes-train validate test test-fast test-native test-optimum lint clean
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml $(NATIVE) $(HEADERS)/.tried
 	touch $@
 
 # Measurements, the original model's as well, are taken with memory in huge pages; docs/benchmarks.md says what they do.
-bench bench-families bench-size demo generations-study norm-study: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
+bench bench-families bench-size bench-text demo generations-study norm-study: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
 
 # Takes about a quarter of an hour; bundles are kept in build/bench. Measure on a quiet machine.
 bench: $(STAMP)
@@ -44,6 +44,10 @@ bench-families: $(STAMP)
 bench-size: $(STAMP)
 	$(BIN)/python -m retouch.validation.size --build build/size --out out/size --page docs/size.md
 
+# Takes about two minutes; measure on a quiet machine. docs/text.md has the figures.
+bench-text: $(STAMP)
+	$(BIN)/python -m retouch.validation.text
+
 demo: $(STAMP)
 	$(BIN)/python -m retouch.validation.demo --out out/demo
 
@@ -57,6 +61,10 @@ scenes-train: $(STAMP)
 # Edits a hundred scenes; writes the tables and the picture of docs/generations.md. Measure on a quiet machine.
 generations-study: $(STAMP)
 	$(BIN)/python -m retouch.validation.generations --out out/generations --write docs/generations.md
+
+# Goes on where it was stopped; models/code_lm/README.md has the options.
+code-lm-train: $(STAMP)
+	$(BIN)/python -m retouch.models.code_lm.train --work build/code_lm --out build/code_lm/model
 
 # Takes about ten minutes; writes the tables and the picture of docs/group-norm.md. Measure on a quiet machine.
 norm-study: $(STAMP)
