@@ -47,19 +47,19 @@ def choose(
         NonFiniteError: a logit is NaN, or all of a position's are infinite.
     """
     scores = logits if options.stutter_penalty == 0 else _penalised(logits, block, options.stutter_penalty)
-    best = scores.argmax(-1)
-    masks = int(np.count_nonzero((best == mask_id) & (block == mask_id)))
+    others = scores.copy()
+    others[:, mask_id] = -np.inf
+    masks = int(np.count_nonzero((scores[:, mask_id] > others.max(-1)) & (block == mask_id)))
     if options.mask_choice is MaskChoice.EXCLUDED:
-        scores = scores.copy()
-        scores[:, mask_id] = -np.inf
-        best = scores.argmax(-1)
-    rows = np.arange(len(scores))
+        scores = others
     if draw is None:
-        tokens, shares = best, _softmax(scores)
+        tokens = scores.argmax(-1)
+        # The likeliest token's share of the exponentials: its own is 1.
+        confidence = 1 / np.exp(scores - scores.max(-1, keepdims=True)).sum(-1)
     else:
         shares = _softmax(_filtered(scores / np.float32(options.temperature), options))
         tokens = _drawn(shares, draw)
-    confidence = shares[rows, tokens]
+        confidence = shares[np.arange(len(shares)), tokens]
     if not np.isfinite(confidence).all():
         position = int(np.flatnonzero(~np.isfinite(confidence))[0])
         raise NonFiniteError(

@@ -135,12 +135,13 @@ class _Loop:
 
     def _to_fill(self, choice: Choice, masked: Mask, step: int) -> Mask:
         sure = masked & (choice.confidence > np.float32(self._options.threshold))
-        least = min(self._options.transfers(step, len(masked)), int(masked.sum()))
-        if sure.sum() >= least:
+        least = min(self._options.transfers(step, len(masked)), np.count_nonzero(masked))
+        if np.count_nonzero(sure) >= least:
             return sure
-        order = np.argsort(np.where(masked, -choice.confidence, np.inf), kind="stable")
+        # One token is the usual case, and cheaper found than sorted for.
+        worth = np.where(masked, choice.confidence, -1)
         best = np.zeros_like(masked)
-        best[order[:least]] = True
+        best[worth.argmax() if least == 1 else np.argsort(-worth, kind="stable")[:least]] = True
         return best
 
     def _ended(self, tokens: Tokens, edited: Mask) -> Tokens | None:
