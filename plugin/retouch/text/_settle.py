@@ -135,8 +135,8 @@ class _Loop:
 
     def _to_fill(self, choice: Choice, masked: Mask, step: int) -> Mask:
         sure = masked & (choice.confidence > np.float32(self._options.threshold))
-        least = min(self._options.transfers(step, len(masked)), np.count_nonzero(masked))
-        if np.count_nonzero(sure) >= least:
+        least = min(self._options.transfers(step, len(masked)), int(np.count_nonzero(masked)))
+        if int(np.count_nonzero(sure)) >= least:
             return sure
         # One token is the usual case, and cheaper found than sorted for.
         worth = np.where(masked, choice.confidence, -1)
