@@ -219,16 +219,9 @@ class TextSession:
         tokens, padded = read_only(revision.tokens[: draft.length]), read_only(revision.tokens)
         states = context.keys_values() if record else None
         report = revision.report(base.tokens, changes, reason, time.perf_counter() - started)
+        text = self.text_of(tokens)
         made = Generation(
-            new_id(),
-            tokens,
-            draft.prompt_tokens,
-            self.text_of(tokens),
-            chosen,
-            plan.seed,
-            report,
-            base=base,
-            padded=padded,
+            new_id(), tokens, draft.prompt_tokens, text, chosen, plan.seed, report, base=base, padded=padded
         )
         if states is not None:
             self.keep(made, states)
