@@ -16,7 +16,7 @@ from retouch.models.scenes._examples import make_examples
 from retouch.models.scenes._image_course import as_pixels, decoder_loss, image_loss
 from retouch.models.scenes._networks import make_autoencoder, make_denoiser, make_scheduler, make_text_encoder
 from retouch.models.scenes._scene import Scene
-from retouch.models.scenes._text_course import make_pupil, text_loss
+from retouch.models.scenes._text_course import hand_over, make_pupil, text_loss
 from retouch.models.scenes._tokens import make_tokenizer
 from retouch.models.scenes._training import Plan, Training
 
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from transformers import CLIPTextModel, CLIPTokenizer
 
 __all__ = ["Schedule", "Watch", "train_pipeline"]
+
+
+def _muon(trained: list[torch.Tensor], rate: float) -> torch.optim.Optimizer:
+    from retouch.models.scenes._muon import Muon
+
+    return Muon(trained, rate)
 
 
 _Loss: TypeAlias = "Callable[[torch.Generator], torch.Tensor]"
@@ -48,9 +54,9 @@ class Schedule:
 
     text: Plan = field(default_factory=lambda: Plan(360, 1e-3, 0.99))
     images: Plan = field(default_factory=lambda: Plan(500, 2e-3, 0.99))
-    denoiser: Plan = field(default_factory=lambda: Plan(10_000, 1e-3))
+    denoiser: Plan = field(default_factory=lambda: Plan(6_000, 2e-3, optimizer=_muon))
     decoder: Plan = field(default_factory=lambda: Plan(600, 1e-3, 0.99))
-    examples: int = 12_288
+    examples: int = 24_576
     captions: int = 64
     scenes: int = 16
 
@@ -82,11 +88,13 @@ def train_pipeline(
         compiled: whether ``torch.compile`` makes the denoiser's steps faster; it takes minutes once.
     """
     tokenizer = make_tokenizer(folder / "tokenizer")
-    text_encoder = _train_text_encoder(folder, schedule, watch, tokenizer)
+    pupil = _train_pupil(folder, schedule, watch, tokenizer)
+    text_encoder = cast("CLIPTextModel", pupil["text_encoder"])
     autoencoder = _train_autoencoder(folder, schedule, watch)
     with _half():
         examples = make_examples(folder / "examples.pt", schedule.examples, tokenizer, text_encoder, autoencoder)
     denoiser = _denoiser()
+    hand_over(pupil, denoiser)
     training = Training(folder / "denoiser", denoiser, schedule.denoiser)
 
     def pipeline() -> StableDiffusionPipeline:
@@ -103,7 +111,7 @@ def train_pipeline(
     return pipeline()
 
 
-def _train_text_encoder(folder: Path, schedule: Schedule, watch: Watch, tokenizer: CLIPTokenizer) -> CLIPTextModel:
+def _train_pupil(folder: Path, schedule: Schedule, watch: Watch, tokenizer: CLIPTokenizer) -> torch.nn.ModuleDict:
     pupil = _seeded(0, lambda: make_pupil(make_text_encoder(tokenizer)))
 
     def loss(generator: torch.Generator) -> torch.Tensor:
@@ -111,8 +119,7 @@ def _train_text_encoder(folder: Path, schedule: Schedule, watch: Watch, tokenize
             return text_loss(pupil, tokenizer, _scenes(generator, schedule.captions))
 
     _take(Training(folder / "text", pupil, schedule.text), loss, watch, "text encoder")
-    encoder: Any = pupil["text_encoder"]
-    return cast("CLIPTextModel", encoder)
+    return pupil
 
 
 def _train_autoencoder(folder: Path, schedule: Schedule, watch: Watch) -> AutoencoderKL:

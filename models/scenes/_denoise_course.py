@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["Examples", "Lesson", "denoise_loss", "emphasis", "make_lesson"]
 
 _NO_CAPTION = 0.1  # share of examples without caption, for classifier-free guidance
-_LATE = 0.6  # below one, more of the steps are noisy ones: there layout and colours are decided
+_LATE = 0.6  # below one, more of the steps are noisy ones
+_NOISIEST = 0.05  # share of the steps where even the background's colour drowns in noise, and only captions tell it:
+_OF_NOISIEST = 0.4  # share of examples from there; with fewer the denoiser is slow to find out that captions matter
 _EMPHASIS = 3.0
 _CELL = LATENT_SIDE / 3
 
@@ -74,10 +76,14 @@ def make_lesson(examples: Examples, scheduler: DDIMScheduler, generator: torch.G
     latents = examples.latents[chosen].float()
     noise = torch.randn(latents.shape, generator=generator)
     count = scheduler.config.num_train_timesteps
-    steps = (torch.rand(size, generator=generator) ** _LATE * count).long()
+    parts = torch.rand(2, size, generator=generator)
+    level = torch.where(
+        torch.rand(size, generator=generator) < _OF_NOISIEST, 1 - _NOISIEST * parts[0], parts[1] ** _LATE
+    )
+    steps = (level * count).long().clamp(max=count - 1)
     silent = (torch.rand(size, generator=generator) < _NO_CAPTION)[:, None, None]
     return Lesson(
-        scheduler.add_noise(latents, noise, steps),
+        scheduler.add_noise(latents, noise, steps).to(memory_format=torch.channels_last),
         steps,
         torch.where(silent, examples.no_text, examples.text[chosen]).float(),
         scheduler.get_velocity(latents, noise, steps),

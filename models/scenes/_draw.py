@@ -28,11 +28,13 @@ def draw_scene(rng: np.random.Generator, count: int) -> Scene:
     return Scene(objects, list(Background)[rng.integers(len(Background))])
 
 
-def training_scenes(rng: np.random.Generator, count: int) -> list[Scene]:
-    """Scenes of up to three objects, none with a held-out combination."""
+def training_scenes(
+    rng: np.random.Generator, count: int, odds: tuple[float, ...] = (1 / (_MOST + 1),) * (_MOST + 1)
+) -> list[Scene]:
+    """Scenes of up to three objects, none with a held-out combination; ``odds`` of no, one, two and three objects."""
     found: list[Scene] = []
     while len(found) < count:
-        scene = draw_scene(rng, int(rng.integers(_MOST + 1)))
+        scene = draw_scene(rng, int(rng.choice(len(odds), p=odds)))
         if not any(map(is_held_out, scene.objects)):
             found.append(scene)
     return found

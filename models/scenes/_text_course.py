@@ -11,9 +11,10 @@ from retouch.models.scenes._vocabulary import Background, Colour, Place, Shape, 
 
 if TYPE_CHECKING:
     import torch
+    from diffusers import UNet2DConditionModel
     from transformers import CLIPTokenizer
 
-__all__ = ["make_pupil", "text_loss"]
+__all__ = ["hand_over", "make_pupil", "text_loss"]
 
 _QUESTIONS = {"shape": Shape, "colour": Colour, "size": Size}
 _NOBODY = -100  # cross entropy leaves these out
@@ -53,6 +54,29 @@ def text_loss(pupil: torch.nn.ModuleDict, tokenizer: CLIPTokenizer, scenes: list
             pupil[name](answers[:, :-1]).flatten(0, 1), expected.flatten(), ignore_index=_NOBODY
         )
     return loss
+
+
+def hand_over(pupil: torch.nn.ModuleDict, denoiser: UNet2DConditionModel, strength: float = 0.2) -> None:
+    """Starts every cross-attention of a denoiser with the keys and values of the reader; where to look is left to learn.
+
+    Args:
+        pupil: a trained pupil.
+        denoiser: gets the weights, in blocks of the text's width.
+        strength: what the reader's answers, which are large, are multiplied by.
+    """
+    import torch
+
+    reader: Any = pupil["attention"]
+    _, keys, values = reader.in_proj_weight.chunk(3)
+    bias = reader.out_proj.weight @ reader.in_proj_bias.chunk(3)[2] + reader.out_proj.bias
+    with torch.no_grad():
+        for name, block in denoiser.named_modules():
+            if name.endswith(".attn2"):
+                attention: Any = block
+                attention.to_k.weight.copy_(keys)
+                attention.to_v.weight.copy_(values)
+                attention.to_out[0].weight.copy_(strength * reader.out_proj.weight)
+                attention.to_out[0].bias.copy_(strength * bias)
 
 
 def _expected(scene: Scene, name: str, members: list[Enum]) -> list[int]:

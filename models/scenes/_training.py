@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Plan", "Training"]
+__all__ = ["Plan", "Training", "adamw"]
 
 _WARM_UP = 50
 _DECAY = 0.3  # share of the steps over which the rate falls to nothing
+
+
+def adamw(trained: list[torch.Tensor], rate: float) -> torch.optim.Optimizer:
+    """The optimizer of networks that learn fast enough."""
+    import torch
+
+    return torch.optim.AdamW(trained, rate, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
 
 
 @dataclass(frozen=True)
@@ -24,15 +31,17 @@ class Plan:
 
     Attributes:
         steps: steps in all, those before an interruption included.
-        rate: the learning rate of AdamW; it rises over the first steps and falls over the last.
+        rate: the learning rate; it rises over the first steps and falls over the last.
         average: share of the averaged weights that a step keeps.
         save_every: seconds between checkpoints.
+        optimizer: what makes the optimizer from what is trained and the rate.
     """
 
     steps: int
     rate: float
     average: float = 0.998
     save_every: float = 120.0
+    optimizer: Callable[[list[torch.Tensor], float], torch.optim.Optimizer] = field(default=adamw, repr=False)
 
     def rate_at(self, step: int) -> float:
         """The learning rate of a step."""
@@ -61,7 +70,7 @@ class Training:
         self._plan = plan
         self._trained = [p for p in network.parameters() if p.requires_grad]
         self._average = [p.detach().clone() for p in self._trained]
-        self._optimizer = torch.optim.AdamW(self._trained, plan.rate, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
+        self._optimizer = plan.optimizer(self._trained, plan.rate)
         folder.mkdir(parents=True, exist_ok=True)
         if self._checkpoint.exists():
             self._load()
