@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 import numpy as np
 
 from retouch.models.scenes._assemble import assemble
+from retouch.models.scenes._attention_course import Gaze, where_to_look
 from retouch.models.scenes._denoise_course import Examples, denoise_loss, make_lesson
 from retouch.models.scenes._draw import training_scenes
 from retouch.models.scenes._examples import make_examples
@@ -50,6 +51,7 @@ class Schedule:
         examples: scenes that the denoiser learns from, in units of 64.
         captions: captions in a step.
         scenes: scenes in a step of the autoencoder and of the denoiser.
+        gaze: how much it counts where the denoiser reads captions.
     """
 
     text: Plan = field(default_factory=lambda: Plan(360, 1e-3, 0.99))
@@ -59,6 +61,7 @@ class Schedule:
     examples: int = 24_576
     captions: int = 64
     scenes: int = 16
+    gaze: float = 0.1
 
 
 @dataclass(frozen=True)
@@ -76,16 +79,13 @@ class Watch:
     check_every: int = 500
 
 
-def train_pipeline(
-    folder: Path, schedule: Schedule, watch: Watch, *, compiled: bool = False
-) -> StableDiffusionPipeline:
+def train_pipeline(folder: Path, schedule: Schedule, watch: Watch) -> StableDiffusionPipeline:
     """The trained pipeline. Every course goes on where it was stopped, from what lies in the folder.
 
     Args:
         folder: for checkpoints, logs and examples.
         schedule: how long to train.
         watch: who is told how it goes.
-        compiled: whether ``torch.compile`` makes the denoiser's steps faster; it takes minutes once.
     """
     tokenizer = make_tokenizer(folder / "tokenizer")
     pupil = _train_pupil(folder, schedule, watch, tokenizer)
@@ -106,7 +106,7 @@ def train_pipeline(
         if step % watch.check_every == 0:
             watch.check(step, pipeline())
 
-    training.run(_denoiser_loss(denoiser, examples, schedule.scenes, compiled=compiled), report)
+    training.run(_denoiser_loss(denoiser, pupil, examples, schedule), report)
     _train_decoder(folder, schedule, watch, autoencoder)
     return pipeline()
 
@@ -151,18 +151,17 @@ def _take(training: Training, loss: _Loss, watch: Watch, name: str) -> None:
     training.network.eval().requires_grad_(requires_grad=False)
 
 
-def _denoiser_loss(denoiser: UNet2DConditionModel, examples: Examples, size: int, *, compiled: bool) -> _Loss:
-    import torch
-    from diffusers.models.attention_processor import AttnProcessor
-
-    denoiser.set_attn_processor(AttnProcessor())  # on CPUs the fused attention is slow to differentiate
-    called = torch.compile(denoiser) if compiled else denoiser
+def _denoiser_loss(
+    denoiser: UNet2DConditionModel, pupil: torch.nn.ModuleDict, examples: Examples, schedule: Schedule
+) -> _Loss:
+    gaze = Gaze(denoiser)
     scheduler = make_scheduler()
 
     def loss(generator: torch.Generator) -> torch.Tensor:
-        lesson = make_lesson(examples, scheduler, generator, size)
+        lesson = make_lesson(examples, scheduler, generator.initial_seed(), schedule.scenes)
+        wanted = where_to_look(pupil, lesson.text)
         with _half():
-            return denoise_loss(called, lesson)
+            return denoise_loss(denoiser, lesson) + schedule.gaze * gaze.loss(wanted)
 
     return loss
 

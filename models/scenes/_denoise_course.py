@@ -18,7 +18,9 @@ __all__ = ["Examples", "Lesson", "denoise_loss", "emphasis", "make_lesson"]
 _NO_CAPTION = 0.1  # share of examples without caption, for classifier-free guidance
 _LATE = 0.6  # below one, more of the steps are noisy ones
 _NOISIEST = 0.05  # share of the steps where even the background's colour drowns in noise, and only captions tell it:
-_OF_NOISIEST = 0.4  # share of examples from there; with fewer the denoiser is slow to find out that captions matter
+_OF_NOISIEST = 0.4  # share of examples from there; with few the denoiser is slow to find out that captions matter
+_OF_NOISIEST_AT_FIRST = 0.8
+_FIRST = 1500  # steps
 _EMPHASIS = 3.0
 _CELL = LATENT_SIDE / 3
 
@@ -68,17 +70,20 @@ def emphasis(scenes: list[Scene]) -> torch.Tensor:
     return weights
 
 
-def make_lesson(examples: Examples, scheduler: DDIMScheduler, generator: torch.Generator, size: int) -> Lesson:
-    """A batch for one step, drawn from the generator."""
+def make_lesson(examples: Examples, scheduler: DDIMScheduler, step: int, size: int) -> Lesson:
+    """A batch for one step of the training, always the same."""
     import torch
+
+    generator = torch.Generator().manual_seed(step)
 
     chosen = torch.randint(len(examples.latents), (size,), generator=generator)
     latents = examples.latents[chosen].float()
     noise = torch.randn(latents.shape, generator=generator)
     count = scheduler.config.num_train_timesteps
     parts = torch.rand(2, size, generator=generator)
+    share = _OF_NOISIEST_AT_FIRST if step < _FIRST else _OF_NOISIEST
     level = torch.where(
-        torch.rand(size, generator=generator) < _OF_NOISIEST, 1 - _NOISIEST * parts[0], parts[1] ** _LATE
+        torch.rand(size, generator=generator) < share, 1 - _NOISIEST * parts[0], parts[1] ** _LATE
     )
     steps = (level * count).long().clamp(max=count - 1)
     silent = (torch.rand(size, generator=generator) < _NO_CAPTION)[:, None, None]

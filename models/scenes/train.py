@@ -33,14 +33,12 @@ def main(
     steps: Annotated[int, typer.Option(min=1, help="Steps of the denoiser in all.")] = Schedule().denoiser.steps,
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 2,
     check_every: Annotated[int, typer.Option(min=1, help="Steps of the denoiser between two checks.")] = 500,
-    compiled: Annotated[
-        bool, typer.Option("--compile", help="Compile the denoiser first; needs a C++ compiler.")
-    ] = False,
 ) -> None:
     """Trains text encoder, autoencoder and denoiser of scenes, and writes them as a pipeline of diffusers."""
     import torch
 
     torch.set_num_threads(threads)
+    torch.set_flush_denormal(True)  # noqa: FBT003 (it takes no keyword)
     schedule = Schedule()
     schedule = replace(schedule, denoiser=replace(schedule.denoiser, steps=steps))
     start = time.monotonic()
@@ -56,7 +54,7 @@ def main(
             log.write(json.dumps([step, score.accuracy]) + "\n")
         write_pipeline(pipeline, out)
 
-    write_pipeline(train_pipeline(work, schedule, Watch(report, check, check_every), compiled=compiled), out)
+    write_pipeline(train_pipeline(work, schedule, Watch(report, check, check_every)), out)
 
 
 if __name__ == "__main__":
