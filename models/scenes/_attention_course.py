@@ -16,9 +16,9 @@ _LEAST = 1e-4  # so that looking nowhere right costs much, but not infinitely mu
 
 
 class Gaze:
-    """Attention of a network's blocks, written out so that CPUs differentiate it fast; remembers where captions were read.
+    """Attention of a network's blocks that remembers where captions were read.
 
-    Set as every attention's processor. ``taken`` gives what was remembered of the first head and forgets it.
+    It is written out: on CPUs the fused attention is slow to differentiate.
     """
 
     def __init__(self, network: UNet2DConditionModel) -> None:

@@ -82,9 +82,7 @@ def make_lesson(examples: Examples, scheduler: DDIMScheduler, step: int, size: i
     count = scheduler.config.num_train_timesteps
     parts = torch.rand(2, size, generator=generator)
     share = _OF_NOISIEST_AT_FIRST if step < _FIRST else _OF_NOISIEST
-    level = torch.where(
-        torch.rand(size, generator=generator) < share, 1 - _NOISIEST * parts[0], parts[1] ** _LATE
-    )
+    level = torch.where(torch.rand(size, generator=generator) < share, 1 - _NOISIEST * parts[0], parts[1] ** _LATE)
     steps = (level * count).long().clamp(max=count - 1)
     silent = (torch.rand(size, generator=generator) < _NO_CAPTION)[:, None, None]
     return Lesson(

@@ -22,9 +22,9 @@ _LIKE_ADAM = 0.2  # root mean square of AdamW's steps over its rate
 class Muon(torch.optim.Optimizer):
     """AdamW, except that weights which are matrices (a convolution's kernel has a row per output) take Muon's steps.
 
-    Such a step is the momentum made semi-orthogonal, so that all directions of a weight learn at one speed: K. Jordan et
-    al., "Muon", 2024. Steps are scaled to the size of AdamW's, as in J. Liu et al., "Muon is scalable for LLM training",
-    2025, so that one rate suits both.
+    Such a step is the momentum made semi-orthogonal, so that all directions of a weight learn at one speed: K. Jordan
+    et al., "Muon", 2024. Steps are scaled to the size of AdamW's, as in J. Liu et al., "Muon is scalable for LLM
+    training", 2025, so that one rate suits both.
 
     Args:
         parameters: what is trained.

@@ -57,7 +57,7 @@ def text_loss(pupil: torch.nn.ModuleDict, tokenizer: CLIPTokenizer, scenes: list
 
 
 def hand_over(pupil: torch.nn.ModuleDict, denoiser: UNet2DConditionModel, strength: float = 0.2) -> None:
-    """Starts every cross-attention of a denoiser with the keys and values of the reader; where to look is left to learn.
+    """Starts every cross-attention of a denoiser with the reader's keys and values; where to look is left to learn.
 
     Args:
         pupil: a trained pupil.

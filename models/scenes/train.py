@@ -38,7 +38,7 @@ def main(
     import torch
 
     torch.set_num_threads(threads)
-    torch.set_flush_denormal(True)  # noqa: FBT003 (it takes no keyword)
+    torch.set_flush_denormal(True)
     schedule = Schedule()
     schedule = replace(schedule, denoiser=replace(schedule.denoiser, steps=steps))
     start = time.monotonic()

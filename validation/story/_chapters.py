@@ -11,7 +11,9 @@ __all__ = ["BASE", "CHAPTERS", "SLIDER", "Chapter", "around"]
 
 _MARGIN = 8  # pixels around the middle of a small object: 16x16 of 64x64 are 6.25 % of the area
 
-BASE = "a small red circle on the left, a small blue square at the top right, a large yellow cross at the bottom, grey background"
+_RED = "a small red circle on the left"
+_BLUE = "a small blue square at the top right"
+BASE = f"{_RED}, {_BLUE}, a large yellow cross at the bottom, grey background"
 """What the base shows."""
 
 
@@ -31,13 +33,13 @@ class Chapter:
 
 
 CHAPTERS = (
-    Chapter("another colour", "a small red circle on the left, grey background", BASE.replace("red", "green")),
+    Chapter("another colour", f"{_RED}, grey background", BASE.replace("red", "green")),
     Chapter(
         "removed",
-        "a small blue square at the top right, grey background",
-        BASE.replace("a small blue square at the top right, ", ""),
+        f"{_BLUE}, grey background",
+        BASE.replace(f"{_BLUE}, ", ""),
     ),
-    Chapter("another shape", "a small red circle on the left, grey background", BASE.replace("circle", "cross")),
+    Chapter("another shape", f"{_RED}, grey background", BASE.replace("circle", "cross")),
 )
 SLIDER = (BASE, BASE.replace("red", "purple"), (0.25, 0.5, 0.75, 1.0))
 """From, to, and how far: strengths of one direction."""

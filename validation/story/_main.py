@@ -69,15 +69,15 @@ def main(
     stock = StockPipeline(exported, threads)
     anew = partial(stock.generate, steps=steps, guidance=guidance, seed=seed)
     with TextToImage(exported, threads=threads) as editor:
-        base = editor.generate(BASE, steps=steps, guidance=guidance, seed=seed)
+        record = partial(editor.generate, BASE, steps=steps, guidance=guidance, seed=seed)
+        base = record()
         told = list(_edits(editor, base, anew, repeats))
-        cost = interleaved(
-            lambda: editor.generate(BASE, steps=steps, guidance=guidance, seed=seed).close(), lambda: anew(BASE), repeats
-        )
+        cost = interleaved(lambda: record().close(), partial(anew, BASE), repeats)
     rows, panels = [row for row, _ in told], [panel for _, shown in told for panel in shown]
     draw_sheet(out / "scenes.png", [("base", base.image, None), *panels])
     console.print(_table(rows))
-    console.print(f"base: {read_scene(base.image).caption}; recorded in {cost[0]:.0f} ms, stock sessions {cost[1]:.0f} ms")
+    console.print(f"the base reads as: {read_scene(base.image).caption}")
+    console.print(f"recorded in {cost[0]:.0f} ms, made by stock sessions in {cost[1]:.0f} ms")
     (out / "scenes.json").write_text(json.dumps([asdict(row) for row in rows], indent=1))
     console.print(f"pictures and table in {out}")
 
