@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench bench-families bench-size bench-text code-lm-train demo kernels plugins fidelity generations-study norm-study scenes-train validate test test-fast test-native test-optimum lint clean
+.PHONY: bench bench-families bench-size bench-text code-lm-train demo demo-scenes demo-terrain kernels plugins fidelity generations-study norm-study scenes-train validate test test-fast test-native test-optimum lint clean
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml $(NATIVE) $(HEADERS)/.tried
 	touch $@
 
 # Measurements, the original model's as well, are taken with memory in huge pages; docs/benchmarks.md says what they do.
-bench bench-families bench-size bench-text demo generations-study norm-study: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
+bench bench-families bench-size bench-text demo demo-scenes generations-study norm-study scenes-train: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
 
 # Takes about a quarter of an hour; bundles are kept in build/bench. Measure on a quiet machine.
 bench: $(STAMP)
@@ -50,6 +50,13 @@ bench-text: $(STAMP)
 
 demo: $(STAMP)
 	$(BIN)/python -m retouch.validation.demo --out out/demo
+
+demo-terrain: demo
+
+# What `make scenes-train` wrote: a scene is generated and edited; SCENES=DIR takes another pipeline.
+SCENES := build/scenes/pipeline
+demo-scenes: $(STAMP)
+	$(BIN)/python -m retouch.validation.story --out out/demo --pipeline $(SCENES)
 
 fidelity: $(STAMP)
 	$(BIN)/python -m retouch.validation.fidelity --out out/fidelity

@@ -56,7 +56,7 @@ class Schedule:
 
     text: Plan = field(default_factory=lambda: Plan(360, 1e-3, 0.99))
     images: Plan = field(default_factory=lambda: Plan(500, 2e-3, 0.99))
-    denoiser: Plan = field(default_factory=lambda: Plan(6_000, 2e-3, optimizer=_muon))
+    denoiser: Plan = field(default_factory=lambda: Plan(1_800, 2e-3, 0.99, optimizer=_muon))
     decoder: Plan = field(default_factory=lambda: Plan(600, 1e-3, 0.99))
     examples: int = 24_576
     captions: int = 64

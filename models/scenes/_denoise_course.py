@@ -20,7 +20,7 @@ _LATE = 0.6  # below one, more of the steps are noisy ones
 _NOISIEST = 0.05  # share of the steps where even the background's colour drowns in noise, and only captions tell it:
 _OF_NOISIEST = 0.4  # share of examples from there; with few the denoiser is slow to find out that captions matter
 _OF_NOISIEST_AT_FIRST = 0.8
-_FIRST = 1500  # steps
+_FIRST = 1100  # steps
 _EMPHASIS = 3.0
 _CELL = LATENT_SIDE / 3
 
