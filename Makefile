@@ -53,8 +53,8 @@ demo: $(STAMP)
 
 demo-terrain: demo
 
-# What `make scenes-train` wrote: a scene is generated and edited; SCENES=DIR takes another pipeline.
-SCENES := build/scenes/pipeline
+# A scene is generated and edited; SCENES=DIR takes another pipeline, such as build/scenes/pipeline.
+SCENES := models/scenes/pipeline
 demo-scenes: $(STAMP)
 	$(BIN)/python -m retouch.validation.story --out out/demo --pipeline $(SCENES)
 

@@ -80,4 +80,5 @@ def _places(positions: int) -> torch.Tensor:
     side = round(positions**0.5)
     per_side = round(len(Place) ** 0.5)
     line = torch.arange(side) * per_side // side
-    return (per_side * line[:, None] + line).flatten()
+    places: torch.Tensor = (per_side * line[:, None] + line).flatten()
+    return places

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Schedule", "Watch", "train_pipeline"]
 
 
-def _muon(trained: list[torch.Tensor], rate: float) -> torch.optim.Optimizer:
+def _muon(trained: Sequence[torch.Tensor], rate: float) -> torch.optim.Optimizer:
     from retouch.models.scenes._muon import Muon
 
     return Muon(trained, rate)

@@ -56,7 +56,8 @@ def orthogonal(matrix: Tensor) -> Tensor:
     for _ in range(_ITERATIONS):
         square = wide @ wide.T
         wide = a * wide + (b * square + c * square @ square) @ wide
-    return (wide if matrix.shape[0] <= matrix.shape[1] else wide.T).to(matrix.dtype)
+    result: Tensor = (wide if matrix.shape[0] <= matrix.shape[1] else wide.T).to(matrix.dtype)
+    return result
 
 
 def _is_matrix(parameter: Tensor) -> bool:
@@ -78,4 +79,5 @@ def _adam(gradient: Tensor, state: dict[str, Any]) -> Tensor:
     state["step"] += 1
     first = state["first"].lerp_(gradient, 1 - _BETAS[0]) / (1 - _BETAS[0] ** state["step"])
     second = state["second"].lerp_(gradient.square(), 1 - _BETAS[1]) / (1 - _BETAS[1] ** state["step"])
-    return first / (second.sqrt() + _EPSILON)
+    direction: Tensor = first / (second.sqrt() + _EPSILON)
+    return direction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ _WARM_UP = 50
 _DECAY = 0.3  # share of the steps over which the rate falls to nothing
 
 
-def adamw(trained: list[torch.Tensor], rate: float) -> torch.optim.Optimizer:
+def adamw(trained: Sequence[torch.Tensor], rate: float) -> torch.optim.Optimizer:
     """The optimizer of networks that learn fast enough."""
     import torch
 
@@ -41,7 +41,7 @@ class Plan:
     rate: float
     average: float = 0.998
     save_every: float = 120.0
-    optimizer: Callable[[list[torch.Tensor], float], torch.optim.Optimizer] = field(default=adamw, repr=False)
+    optimizer: Callable[[Sequence[torch.Tensor], float], torch.optim.Optimizer] = field(default=adamw, repr=False)
 
     def rate_at(self, step: int) -> float:
         """The learning rate of a step."""
