@@ -105,13 +105,13 @@ def test_its_inpainting_is_what_an_edit_of_all_rows_gives(
 
 def test_tables_hold_what_was_measured() -> None:
     samples = [Sample(cpu_ms, 2 * cpu_ms) for cpu_ms in (100.0, 125.0, 500.0, 550.0)]
-    cost = Cost(0.0625, 1, *samples, engine="onnxruntime.cpu")
+    cost = Cost(0.0625, "fast", 1, *samples, engine="onnxruntime.cpu")
     image = np.zeros((2, 2, 3), np.uint8)
-    outcome = Outcome(Kind.REMOVE, True, False, True, 31.25, True, 4, (image,) * 4)
+    outcome = Outcome(Kind.REMOVE, "exact", True, False, True, 31.25, True, 4, (image,) * 4)
     trade = Trade("every step", 1.0, 3 * 2**20, 0, 0.25, 40.0, 0.75, 1.0)
     blocks = tables([cost], [outcome], [trade])
-    assert "| CPU time, 1 thread | 6.2% | 100 | 500 | **5.00** | 4.00 | 10% | 0.13 edits |" in blocks["cost"]
-    assert "| removed | 1 | 100% | 100% | 0% | 31.2 | 31.2 | 1 of 1 | 4 |" in blocks["quality"]
+    assert "| CPU time, 1 thread | 6.2% | fast | 100 | 500 | **5.00** | 4.00 | 10% | 0.13 edits |" in blocks["cost"]
+    assert "| removed | exact | 1 | 100% | 100% | 0% | 31.2 | 31.2 | 1 of 1 | 4 |" in blocks["quality"]
     assert "another colour" not in blocks["quality"]
     assert "| every step | 1.00 | 3 | 0 | 0.25 | 40.0 | 75% | 100% |" in blocks["memory"]
     assert set(tables([], [outcome], [])) == {"quality"}

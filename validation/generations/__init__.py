@@ -13,6 +13,7 @@ __all__ = [
     # Measured
     "Cost",
     "Outcome",
+    "POLICIES",
     "RECORDINGS",
     "Trade",
     "measure_cost",
@@ -26,7 +27,7 @@ __all__ = [
 from retouch.validation.generations._cases import Case, Kind, draw_cases
 from retouch.validation.generations._cost import Cost, measure_cost
 from retouch.validation.generations._picture import draw_sheet
-from retouch.validation.generations._quality import Outcome, measure_quality
+from retouch.validation.generations._quality import POLICIES, Outcome, measure_quality
 from retouch.validation.generations._stock import Frozen, StockPipeline
 from retouch.validation.generations._table import tables
 from retouch.validation.generations._trade import RECORDINGS, Trade, measure_trades

@@ -14,6 +14,7 @@ from retouch.models import Sizes, TorchOptions, export_pipeline
 from retouch.models.scenes import PIPELINE
 from retouch.sampling import TextToImage
 from retouch.validation.generations import (
+    POLICIES,
     Case,
     Cost,
     Kind,
@@ -47,7 +48,8 @@ def main(
     if not exported.exists():
         export_pipeline(pipeline, exported, TorchOptions(sizes=Sizes(batch=2)), tell=typer.echo)
     cases = draw_cases(edits)
-    costs = [measure_cost(exported, _small(), threads) for threads in (1, 2)] if times else []
+    timed = [(threads, policy) for threads in (1, 2) for policy in POLICIES] if times else []
+    costs = [measure_cost(exported, _small(), *one) for one in timed]
     with TextToImage(exported, threads=1) as editor:
         stock = StockPipeline(exported)
         outcomes = list(measure_quality(editor, stock, cases, typer.echo))
@@ -76,10 +78,11 @@ def _write(
         "trades": [asdict(trade) for trade in trades],
     }
     (out / "figures.json").write_text(json.dumps(data, indent=1), encoding="utf-8")
-    draw_sheet(out / "generations.png", cases, outcomes)
+    shown = [outcome for outcome in outcomes if outcome.policy == POLICIES[-1]]
+    draw_sheet(out / "generations.png", cases, shown)
     if write is not None:
         write.write_text(page(write.read_text(encoding="utf-8"), blocks), encoding="utf-8")
-        draw_sheet(write.with_suffix(".png"), cases, outcomes)
+        draw_sheet(write.with_suffix(".png"), cases, shown)
 
 
 def _plain(outcome: Outcome) -> dict[str, Any]:

@@ -22,6 +22,7 @@ class Cost:
 
     Attributes:
         area: share of the image inside the region.
+        policy: the region's policy.
         threads: threads per run.
         edit: the edit, on Retouch's own kernels where they are there.
         edit_stock: the edit on stock kernels.
@@ -31,6 +32,7 @@ class Cost:
     """
 
     area: float
+    policy: str
     threads: int
     edit: Sample
     edit_stock: Sample
@@ -49,22 +51,22 @@ class Cost:
         return self.overhead * self.again.cpu_ms / max(self.again.cpu_ms - self.edit.cpu_ms, 1e-9)
 
 
-def measure_cost(path: Path, case: Case, threads: int, repeats: int = 9) -> Cost:
+def measure_cost(path: Path, case: Case, threads: int, policy: str, repeats: int = 9) -> Cost:
     """The cost of a case, in turn with what it is compared with."""
     stock = StockPipeline(path, threads)
     with TextToImage(path, threads=threads) as own, TextToImage(path, _STOCK, threads) as plain:
         text = embeddings(own, case.after.caption)
         base, other = generated(own, case), generated(plain, case)
-        edited = own.edit(base, case.region, case.after.caption)
+        edited = own.edit(base, case.region, case.after.caption, policy=policy)
         samples = interleaved(
             {
                 "again": lambda: stock.generate(text, guidance=GUIDANCE, steps=STEPS, seed=case.seed),
-                "edit": lambda: own.edit(base, case.region, case.after.caption),
-                "edit_stock": lambda: plain.edit(other, case.region, case.after.caption),
+                "edit": lambda: own.edit(base, case.region, case.after.caption, policy=policy),
+                "edit_stock": lambda: plain.edit(other, case.region, case.after.caption, policy=policy),
                 "recorded": lambda: generated(own, case, Recording()).close(),
             },
             repeats,
         )
         report = edited.trajectory.report
         assert report is not None, "an edit has one"
-        return Cost(case.region.area, threads, engine=report.runs[0][0].engine, **samples)
+        return Cost(case.region.area, policy, threads, engine=report.runs[0][0].engine, **samples)

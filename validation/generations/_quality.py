@@ -15,10 +15,11 @@ from retouch.validation.generations._cases import Case, Kind
 from retouch.validation.generations._stock import Frozen, Image, StockPipeline
 from retouch.validation.psnr import psnr
 
-__all__ = ["GUIDANCE", "STEPS", "Outcome", "embeddings", "frozen_latents", "inside_psnr", "measure_quality"]
+__all__ = ["GUIDANCE", "POLICIES", "STEPS", "Outcome", "embeddings", "frozen_latents", "inside_psnr", "measure_quality"]
 
 STEPS = 20
 GUIDANCE = 3.0
+POLICIES = ("fast", "balanced")
 _TEXT = "encoder_hidden_states"
 _PEAK = 255.0
 
@@ -29,6 +30,7 @@ class Outcome:
 
     Attributes:
         kind: what was asked for.
+        policy: the region's policy.
         shown: whether the edit shows it.
         shown_anew: whether a full generation with the same seed shows it.
         shown_by_full_model: whether an inpainting by the full model shows it, with the same latents frozen.
@@ -39,6 +41,7 @@ class Outcome:
     """
 
     kind: Kind
+    policy: str
     shown: bool
     shown_anew: bool
     shown_by_full_model: bool
@@ -51,7 +54,7 @@ class Outcome:
 def measure_quality(
     pipeline: TextToImage, stock: StockPipeline, cases: Sequence[Case], tell: Callable[[str], None]
 ) -> Iterator[Outcome]:
-    """The outcomes of the cases, in their order.
+    """The outcomes of the cases, in their order, under each policy.
 
     Args:
         pipeline: makes the edits.
@@ -62,14 +65,14 @@ def measure_quality(
     for number, case in enumerate(cases, 1):
         tell(f"case {number} of {len(cases)}: {case.kind.value}")
         base = generated(pipeline, case)
-        edited = pipeline.edit(base, case.region, case.after.caption)
         text = embeddings(pipeline, case.after.caption)
         full = stock.generate(
             text, guidance=GUIDANCE, steps=STEPS, seed=case.seed, frozen=frozen_latents(base.trajectory, case.region)
         )
         anew = stock.generate(text, guidance=GUIDANCE, steps=STEPS, seed=case.seed)
-        yield _outcome(case, base, edited, full, anew)
-        edited.close()
+        for policy in POLICIES:
+            with pipeline.edit(base, case.region, case.after.caption, policy=policy) as edited:
+                yield _outcome(case, policy, base, edited, full, anew)
         base.close()
 
 
@@ -96,9 +99,10 @@ def inside_psnr(got: Image, expected: Image, region: Region) -> float:
     return psnr((got.astype(np.float64) - expected)[region.mask], _PEAK)
 
 
-def _outcome(case: Case, base: Generation, edited: Generation, full: Image, anew: Image) -> Outcome:
+def _outcome(case: Case, policy: str, base: Generation, edited: Generation, full: Image, anew: Image) -> Outcome:
     return Outcome(
         kind=case.kind,
+        policy=policy,
         shown=case.is_shown_by(read_scene(edited.image)),
         shown_anew=case.is_shown_by(read_scene(anew)),
         shown_by_full_model=case.is_shown_by(read_scene(full)),

@@ -22,11 +22,22 @@ def tables(costs: Sequence[Cost], outcomes: Sequence[Outcome], trades: Sequence[
 
 
 def _costs(costs: Sequence[Cost]) -> str:
-    head = ("", "area", "edit ms", "again ms", "times cheaper", "on stock kernels", "recording adds", "pays after")
+    head = (
+        "",
+        "area",
+        "policy",
+        "edit ms",
+        "again ms",
+        "times cheaper",
+        "on stock kernels",
+        "recording adds",
+        "pays after",
+    )
     rows = [
         (
             f"{name}, {cost.threads} thread{'s' if cost.threads > 1 else ''}",
             f"{cost.area:.1%}",
+            cost.policy,
             f"{getattr(cost.edit, clock):.0f}",
             f"{getattr(cost.again, clock):.0f}",
             f"**{getattr(cost.again, clock) / getattr(cost.edit, clock):.2f}**",
@@ -41,10 +52,16 @@ def _costs(costs: Sequence[Cost]) -> str:
 
 
 def _quality(outcomes: Sequence[Outcome]) -> str:
-    groups = {kind.value: [item for item in outcomes if item.kind is kind] for kind in Kind} | {"all": list(outcomes)}
+    kinds = {kind.value: (kind,) for kind in Kind} | {"all": tuple(Kind)}
+    groups = {
+        (name, policy): [item for item in outcomes if item.kind in members and item.policy == policy]
+        for policy in dict.fromkeys(item.policy for item in outcomes)
+        for name, members in kinds.items()
+    }
     rows = [
         (
             name,
+            policy,
             len(group),
             f"{np.mean([item.shown for item in group]):.0%}",
             f"{np.mean([item.shown_by_full_model for item in group]):.0%}",
@@ -54,11 +71,11 @@ def _quality(outcomes: Sequence[Outcome]) -> str:
             f"{sum(item.latents_kept for item in group)} of {len(group)}",
             max(item.reach for item in group),
         )
-        for name, group in groups.items()
+        for (name, policy), group in groups.items()
         if group
     ]
     head = (
-        *("object", "edits", "edit shows it", "full model, frozen latents", "generated again"),
+        *("object", "policy", "edits", "edit shows it", "full model, frozen latents", "generated again"),
         *("dB inside, median", "worst tenth", "latents kept", "farthest changed pixel"),
     )
     return table(head, rows)
