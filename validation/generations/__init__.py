@@ -9,6 +9,7 @@ __all__ = [
     "draw_cases",
     # The same without Retouch
     "Frozen",
+    "Image",
     "StockPipeline",
     # Measured
     "Cost",
@@ -28,6 +29,6 @@ from retouch.validation.generations._cases import Case, Kind, draw_cases
 from retouch.validation.generations._cost import Cost, measure_cost
 from retouch.validation.generations._picture import draw_sheet
 from retouch.validation.generations._quality import POLICIES, Outcome, measure_quality
-from retouch.validation.generations._stock import Frozen, StockPipeline
+from retouch.validation.generations._stock import Frozen, Image, StockPipeline
 from retouch.validation.generations._table import tables
 from retouch.validation.generations._trade import RECORDINGS, Trade, measure_trades

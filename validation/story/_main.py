@@ -16,10 +16,9 @@ from rich.table import Column, Table
 
 from retouch.calibrate import Sample, interleaved
 from retouch.models import Sizes, TorchOptions, export_pipeline
-from retouch.models.scenes import PIPELINE, read_scene
-from retouch.region import Region
+from retouch.models.scenes import PIPELINE, parse_caption, read_scene
 from retouch.sampling import Generation, PromptEdit, TextToImage
-from retouch.validation.generations import StockPipeline
+from retouch.validation.generations import Image, StockPipeline
 from retouch.validation.story._chapters import BASE, CHAPTERS, SLIDER, around
 from retouch.validation.story._sheet import Panel, draw_sheet
 
@@ -38,7 +37,7 @@ class Row:
         edit_ms: the edit, decoded; of several edits at once, each one's share.
         again_ms: generating again with stock sessions.
         kept: share of the pixels that are bit-identical to the base's.
-        reads: the caption that is read in the result.
+        reads: the object that is read at the place of the edited one.
     """
 
     name: str
@@ -92,24 +91,30 @@ def _edits(
         region = around(chapter.place)
         edit = partial(editor.edit, base, region, chapter.prompt)
         edited, cost = edit(), against(edit, chapter.prompt)
-        yield _row(chapter.name, region, cost, base, edited), [(chapter.name, edited.image, region)]
+        yield _row(chapter.name, chapter.place, cost, base, edited), [(chapter.name, edited.image, region)]
     source, target, strengths = SLIDER
-    region, direction = around(CHAPTERS[0].place), editor.direction(source, target)
+    place = CHAPTERS[0].place
+    region, direction = around(place), editor.direction(source, target)
     moves = [PromptEdit(region, direction=(direction, strength)) for strength in strengths]
     slide = partial(editor.edit_many, base, moves)
     several, cost = slide(), against(slide, target)
     panels: list[Panel] = [
         (f"strength {strength}", edited.image, region) for strength, edited in zip(strengths, several, strict=True)
     ]
-    yield _row(f"{len(moves)} strengths at once, each", region, cost, base, several[-1], len(moves)), panels
+    yield _row(f"{len(moves)} strengths at once, each", place, cost, base, several[-1], len(moves)), panels
 
 
-def _row(
-    name: str, region: Region, cost: dict[str, Sample], base: Generation, edited: Generation, edits: int = 1
-) -> Row:
+def _row(name: str, place: str, cost: dict[str, Sample], base: Generation, edited: Generation, edits: int = 1) -> Row:
     kept = float((base.image == edited.image).all(axis=2).mean())
-    reads = read_scene(edited.image).caption
-    return Row(name, region.area, cost["edit"].cpu_ms / edits, cost["again"].cpu_ms, kept, reads)
+    return Row(
+        name, around(place).area, cost["edit"].cpu_ms / edits, cost["again"].cpu_ms, kept, _read(edited.image, place)
+    )
+
+
+def _read(image: Image, place: str) -> str:
+    """The object that is read where a caption has its first one."""
+    cell = parse_caption(place).objects[0].place
+    return next((one.phrase for one in read_scene(image).objects if one.place is cell), "nothing")
 
 
 def _table(rows: list[Row]) -> Table:

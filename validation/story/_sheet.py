@@ -25,7 +25,7 @@ def draw_sheet(path: Path, panels: Sequence[Panel]) -> None:
 
     rows = -(-len(panels) // _COLUMNS)
     figure = Figure(figsize=(2.2 * _COLUMNS, 2.5 * rows), dpi=80, layout="constrained")
-    axes = figure.subplots(rows, _COLUMNS, squeeze=False).flat
+    axes = list(figure.subplots(rows, _COLUMNS, squeeze=False).flat)
     for place in axes:
         place.set_axis_off()
     for place, (title, image, region) in zip(axes, panels, strict=False):
