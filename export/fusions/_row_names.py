@@ -6,11 +6,13 @@ import math
 
 import onnx_ir as ir
 
+from retouch.export.model_shapes import attribute, normal_axis
 from retouch.export.ops._domain import DOMAIN
 
 __all__ = ["name_rows"]
 
-_ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Sigmoid", "Tanh", "LayerNormalization", "Softmax", "Split", "Concat")
+_ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Sigmoid", "Tanh", "LayerNormalization", "Softmax")
+_ALONG_AN_AXIS = ("Split", "Concat")
 _ROW_OPERAND = (("EditConv", 4), ("RowLinear", 0), ("Rows", 0), ("EditAttention", 0), ("StackedAttention", 0))
 _UNNAMED = "unk__"
 
@@ -40,10 +42,12 @@ def _alike(node: ir.Node, value: ir.Value) -> list[ir.Value]:
         return [] if source is None else [source]
     if node.op_type == "Reshape":
         return operands[:1] if operands and _width(operands[0]) == _width(value) is not None else []
-    if node.op_type not in _ELEMENTWISE:
-        return []
     assert value.shape is not None
     rank = len(value.shape)
+    # Along the rows themselves, as joint sequences are put together, results have more rows or fewer.
+    beside = node.op_type in _ALONG_AN_AXIS and normal_axis(int(attribute(node, "axis", 0)), rank) != 0
+    if node.op_type not in _ELEMENTWISE and not beside:
+        return []
     return [v for v in operands if v.shape is not None and len(v.shape) == rank and not isinstance(v.shape[0], int)]
 
 

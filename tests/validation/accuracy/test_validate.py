@@ -14,7 +14,7 @@ import pytest
 
 from retouch import EditSession, FeedError, ModelError, NonFiniteError, Result
 from retouch.bundle import Bundle, update_manifest
-from retouch.bundle._bundle import describe_file
+from retouch.bundle._file_spec import describe_file
 from retouch.errors import ExportError, VerificationError
 from retouch.validation.accuracy import Validation, ValidationOptions, validate
 from retouch.validation.accuracy import _run as run_module
