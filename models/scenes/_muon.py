@@ -39,7 +39,7 @@ class Muon(torch.optim.Optimizer):
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """One step down the gradients; a closure is not taken."""
         if closure is not None:
-            raise NotImplementedError
+            raise TypeError("Expected step() without a closure: the loss is computed once, before it.")
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
