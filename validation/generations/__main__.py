@@ -30,7 +30,7 @@ from retouch.validation.generations import (
 )
 from retouch.validation.moments import page
 
-_TRADED, _SMALL_AREA = 12, 0.07
+_SMALL_AREA = 0.07
 
 
 def main(
@@ -40,6 +40,7 @@ def main(
     pipeline: Annotated[Path, typer.Option(help="The pipeline, in diffusers' format.")] = PIPELINE,
     write: Annotated[Path | None, typer.Option(help="A page whose tables are replaced, the picture beside it.")] = None,
     edits: Annotated[int, typer.Option(min=3, help="Edits whose quality is measured.")] = 100,
+    traded: Annotated[int, typer.Option(min=1, help="Edits that are tried with fewer states.")] = 12,
     times: Annotated[bool, typer.Option("--times/--no-times", help="Time edits too; needs a quiet machine.")] = True,
 ) -> None:
     """Cost, quality and memory of edits of whole generations."""
@@ -53,7 +54,7 @@ def main(
     with TextToImage(exported, threads=1) as editor:
         stock = StockPipeline(exported)
         outcomes = list(measure_quality(editor, stock, cases, typer.echo))
-        trades = list(measure_trades(editor, stock, cases[:_TRADED], typer.echo))
+        trades = list(measure_trades(editor, stock, cases[:traded], typer.echo))
     _write(out, write, cases, costs, outcomes, trades)
 
 
