@@ -30,9 +30,10 @@ def norm(rows: int, positions: int, channels: int, groups: int) -> dict[str, np.
 
 
 CONSTANTS = ("grouping", "share", "epsilon", "moments")
+NO_TAIL = Tail()
 
 
-def model_of(feeds: dict[str, np.ndarray], tail: Tail = Tail()) -> object:  # noqa: B008  (it cannot be changed)
+def model_of(feeds: dict[str, np.ndarray], tail: Tail = NO_TAIL) -> object:
     return make_model("EditGroupNorm" + tail.name, feeds, {name: feeds[name] for name in CONSTANTS})
 
 

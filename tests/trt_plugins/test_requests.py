@@ -29,7 +29,7 @@ def test_a_library_that_is_not_installed(
 @pytest.mark.parametrize(("target", "version"), [(Target.TENSORRT, "8.6.1"), (Target.TENSORRT_RTX, "2.0.0")])
 def test_a_library_of_another_major_version(target: Target, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType(target.module)
-    module.__version__ = version  # type: ignore[attr-defined]
+    module.__version__ = version
     monkeypatch.setitem(sys.modules, target.module, module)
     with pytest.raises(EngineMissingError, match=rf"of major version .*, got {version}.*ONNX Runtime's own"):
         load_library(target)
