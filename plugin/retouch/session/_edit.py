@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from retouch.engines import Binding, Value
 from retouch.session._bindings import BindingKey
+from retouch.session._change import Change
 from retouch.session._expectation import Expectation
 from retouch.session._mode import Moments, edit_spec
 from retouch.session._prepared import Source, prepare
@@ -24,6 +25,7 @@ class Edit:
     run: str
     feeds: Mapping[str, Value]
     region: ActiveRegion
+    change: Change | None
     expectation: Expectation
 
     @property

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from functools import partial
 
-from retouch.region import active_part
 from retouch.session._commit import commit_edit
 from retouch.session._dense import dense_reason, run_dense
 from retouch.session._edit import Edit, Outcome, run_edit
 from retouch.session._finite import check_finite
-from retouch.session._ignored import ignored_positions
 from retouch.session._report import Report, Seconds, summary
 from retouch.session._result import Result
 from retouch.session._run import Run, arrays
@@ -49,16 +46,15 @@ def finish(
         indexed: time that active rows took before.
         stacked: number of edits in the same run.
     """
-    _check(runtime, edit, outcome)
+    _check(runtime, outcome)
     seconds = Seconds(
         total=time.perf_counter() - start,
         index=indexed + outcome.index_seconds,
         prepare=outcome.prepare_seconds,
         run=outcome.run_seconds,
     )
-    report = _report(runtime, edit, outcome, dense=dense, reason=reason, seconds=seconds)
-    result = Result(arrays(outcome.outputs), report, partial(_commit, runtime, edit, outcome, dense))
-    return replace(result, report=replace(report, stacked=stacked))
+    report = _report(runtime, edit, outcome, dense=dense, reason=reason, seconds=seconds, stacked=stacked)
+    return Result(arrays(outcome.outputs), report, partial(_commit, runtime, edit, outcome, dense))
 
 
 def _run(runtime: Runtime, edit: Edit, *, dense: bool, record: bool) -> Outcome:
@@ -70,14 +66,16 @@ def _commit(runtime: Runtime, edit: Edit, outcome: Outcome, dense: bool) -> Run:
     return commit_edit(runtime, edit, recorded)
 
 
-def _check(runtime: Runtime, edit: Edit, outcome: Outcome) -> None:
-    """Look for NaN and infinity where the edit computed; the base run was checked everywhere."""
+def _check(runtime: Runtime, outcome: Outcome) -> None:
+    """Look for NaN and infinity; where the edit computed nothing, outputs are the base run's, which was checked."""
     for output in runtime.manifest.outputs:
         name = output.tensor.name
-        check_finite(name, active_part(output, outcome.outputs[name].numpy(), edit.region.active))
+        check_finite(name, outcome.outputs[name].numpy())
 
 
-def _report(runtime: Runtime, edit: Edit, outcome: Outcome, *, dense: bool, reason: str, seconds: Seconds) -> Report:
+def _report(
+    runtime: Runtime, edit: Edit, outcome: Outcome, *, dense: bool, reason: str, seconds: Seconds, stacked: int
+) -> Report:
     return Report(
         path="dense" if dense else "edit",
         reason=reason,
@@ -98,5 +96,6 @@ def _report(runtime: Runtime, edit: Edit, outcome: Outcome, *, dense: bool, reas
         engine=runtime.engine.name,
         threads=runtime.engine.threads,
         kernels=outcome.kernels,
-        ignored=ignored_positions(runtime, edit),
+        ignored=0 if edit.change is None else edit.change.ignored,
+        stacked=stacked,
     )

@@ -12,11 +12,11 @@ import numpy as np
 
 from retouch.bundle import Manifest, MomentsSpec
 from retouch.engines import Value
-from retouch.region import DEFAULT_POLICY, POLICIES
+from retouch.region import DEFAULT_POLICY, POLICIES, RegionPolicy
+from retouch.session._change import Change
 from retouch.session._foresight import Foresight
 from retouch.session._lru import Lru
 from retouch.session._mode import MOMENTS, GroupNormMode, Moments, edit_spec, read_ids
-from retouch.session._regions import ActiveRegion
 from retouch.session._shift import Shift, Statistics, channels_first, measure_shift, statistics
 
 _KEPT_STATISTICS = 16
@@ -58,7 +58,8 @@ class Expectations:
         run: str,
         kept: Mapping[str, Value],
         feeds: Mapping[str, Value],
-        region: ActiveRegion,
+        change: Change | None,
+        policy: RegionPolicy,
         mode: GroupNormMode,
         states: AbstractSet[str],
     ) -> Expectation:
@@ -68,18 +69,18 @@ class Expectations:
             run: the base run's id.
             kept: its feeds.
             feeds: the edit's; one that did not change is the very value that the run has.
-            region: the edit's region.
+            change: where they change the editable input.
+            policy: the policy of the edit's region.
             mode: what was asked for.
             states: ids of the states that the run keeps.
         """
-        shift = self._shift(run, kept, feeds, region)
+        shift = None if change is None else self._shift(run, kept, feeds, change)
         reason = self._unforeseeable(kept, feeds, shift)
         if reason is not None or shift is None:
             moments: Moments = "cached" if mode == "auto" else mode
             return Expectation(moments, _why(mode, reason or ""), None, reason or _UNMOVED, shift)
         foreseen = self._foreseen(shift, feeds)
         moments, why = self._chosen(mode, foreseen, states)
-        policy = region.region.policy
         if policy != POLICIES[DEFAULT_POLICY]:
             return Expectation(moments, why, None, f"calibrated for the policy {DEFAULT_POLICY} only", shift)
         count = len(self._calibration.shifts)
@@ -121,16 +122,13 @@ class Expectations:
         errors = ", ".join(f"{foreseen[moments]:.2g} {moments}" for moments in MOMENTS)
         return best, f"auto: expected errors {errors}"
 
-    def _shift(
-        self, run: str, kept: Mapping[str, Value], feeds: Mapping[str, Value], region: ActiveRegion
-    ) -> Shift | None:
-        editable = self._manifest.editable
-        before, after = kept[editable.input], feeds[editable.input]
-        if "corrected" not in self._manifest.edits or after is before:
+    def _shift(self, run: str, kept: Mapping[str, Value], feeds: Mapping[str, Value], change: Change) -> Shift | None:
+        if "corrected" not in self._manifest.edits:
             return None
-        base, edited = (channels_first(value.numpy(), editable.axes) for value in (before, after))
+        editable = self._manifest.editable
+        base, edited = (channels_first(values[editable.input].numpy(), editable.axes) for values in (kept, feeds))
         known = self._statistics.get(run, lambda: statistics(base))
-        return measure_shift(base, edited, region.active.mask(editable.grid), known)
+        return measure_shift(base, edited, change.computed, known)
 
     def _foreseen(self, shift: Shift, feeds: Mapping[str, Value]) -> dict[str, float]:
         spec = self._calibration

@@ -25,11 +25,13 @@ class ActiveRegion:
     Attributes:
         region: the region.
         active: its active rows.
+        editable: its active rows among the editable positions, as a mask.
         flop_ratio: the share of a full run's FLOPs that an edit of it computes.
     """
 
     region: Region
     active: ActiveRows
+    editable: NDArray[np.bool_]
     flop_ratio: float
 
 
@@ -63,8 +65,9 @@ class Regions:
 
     def _compute(self, region: Region) -> ActiveRegion:
         manifest = self._manifest
-        active = region.active(manifest.grids, manifest.grid(manifest.editable.grid))
-        return ActiveRegion(region, active, manifest.flop_ratio(active.counts()))
+        grid = manifest.grid(manifest.editable.grid)
+        active = region.active(manifest.grids, grid)
+        return ActiveRegion(region, active, active.mask(grid.id), manifest.flop_ratio(active.counts()))
 
     def _index(self, active: ActiveRows, spec: EditGraphSpec) -> dict[str, Value]:
         arrays = index_inputs(active, *self._used(spec))

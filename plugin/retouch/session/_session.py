@@ -19,6 +19,7 @@ from retouch.engines import Program
 from retouch.engines.ort import OrtEngine, Provider
 from retouch.errors import RetouchError, RunError
 from retouch.region import Region, RegionPolicy
+from retouch.session._change import change_of
 from retouch.session._edit import Edit
 from retouch.session._execute import execute
 from retouch.session._feeds import checked_feeds, merged_feeds
@@ -262,9 +263,11 @@ class EditSession:
         active = runtime.regions.active(as_region(request.region, request.policy))
         merged = merged_feeds(kept, changed, runtime.engine)
         states = runtime.store.get(run_id, runtime.bundle.fingerprint, STATES).keys()
-        expectation = runtime.expectations.of(run_id, kept, merged, active, mode, states)
+        change = change_of(runtime.manifest.editable, kept, merged, active.editable)
+        policy = active.region.policy
+        expectation = runtime.expectations.of(run_id, kept, merged, change, policy, mode, states)
         check_conditions(runtime.manifest, edit_spec(runtime.manifest, expectation.moments)[1], kept, merged)
-        return Edit(run_id, merged, active, expectation)
+        return Edit(run_id, merged, active, change, expectation)
 
     @staticmethod
     def _id_of(run: Run | str, runtime: Runtime) -> str:

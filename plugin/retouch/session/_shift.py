@@ -83,39 +83,43 @@ def statistics(feed: NDArray[Any]) -> Statistics:
 
 
 def measure_shift(
-    base: NDArray[Any], edited: NDArray[Any], active: NDArray[np.bool_], before: Statistics
+    base: NDArray[Any], edited: NDArray[Any], changed: NDArray[np.bool_], before: Statistics
 ) -> Shift | None:
-    """The shift from one input [C, *dims] to another, ``None`` if no active position changes.
+    """The shift from one input [C, *dims] to another, ``None`` if no position changes.
 
     Args:
         base: the base run's input.
         edited: the edit's.
-        active: the positions [*dims] that the edit computes; others count as unchanged.
+        changed: the positions [*dims] that change; others count as unchanged, whatever the edit has there.
         before: the statistics of ``base``.
     """
-    changed = (edited != base).any(0) & active
-    if not changed.any():
+    area = np.count_nonzero(changed) / changed.size
+    if area == 0.0:
         return None
     box = _surrounding(changed)
     old = base[:, *box].astype(np.float64)
     new = np.where(changed[box], edited[:, *box], old)
-    total = changed.size
-    over = tuple(range(1, old.ndim))
-    first = (new - old).sum(over) / total
-    second = ((new - old) * (new + old - 2.0 * before.mean.reshape(-1, *[1] * len(over)))).sum(over) / total
-    area = float(changed.mean())
-
-    def per_position(value: NDArray[np.float64], scale: NDArray[np.float64]) -> float:
-        return float(np.sqrt(np.mean((value / (scale + _TINY)) ** 2))) / area
-
+    # Few calls on few elements: after a full run the code of every one of them has to be read from memory again.
+    change, both = (new - old).reshape(len(old), -1), (new + old).reshape(len(old), -1)
+    first = change.sum(1) / changed.size
+    second = _products(change, both) / changed.size - 2.0 * before.mean * first
+    energy = _products(change, change) / changed.size
+    scale = before.variance + _TINY
+    moved = np.stack([first / (np.sqrt(before.variance) + _TINY), (second - first**2) / scale])
+    mean, variance = np.sqrt(_products(moved, moved) / len(old)) / area
     rougher = (_roughness(new) - _roughness(old)) / (before.roughness + _TINY)
     return Shift(
         area,
-        mean=per_position(first, np.sqrt(before.variance)),
-        variance=per_position(second - first**2, before.variance),
-        energy=float(np.mean(((new - old) ** 2).sum(over) / total / (before.variance + _TINY))) / area,
-        roughness=float(np.mean(rougher)) / area,
+        mean=float(mean),
+        variance=float(variance),
+        energy=float((energy / scale).sum()) / len(old) / area,
+        roughness=float(rougher.sum()) / len(old) / area,
     )
+
+
+def _products(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sums of the products of rows [R, N]: [R]."""
+    return np.asarray(np.einsum("rn,rn->r", one, other))
 
 
 def _surrounding(changed: NDArray[np.bool_]) -> tuple[slice, ...]:
@@ -127,6 +131,10 @@ def _surrounding(changed: NDArray[np.bool_]) -> tuple[slice, ...]:
 
 def _roughness(feed: NDArray[Any]) -> NDArray[np.float64]:
     """Per channel the sum of squared differences between neighbours."""
-    steps = [np.diff(feed, axis=axis) for axis in range(1, feed.ndim)]
-    squares = [np.square(step).reshape(len(feed), -1).sum(1, dtype=np.float64) for step in steps]
-    return np.asarray(np.sum(squares, axis=0), np.float64)
+    total = np.zeros(len(feed))
+    for axis in range(1, feed.ndim):
+        ahead, behind = [slice(None)] * feed.ndim, [slice(None)] * feed.ndim
+        ahead[axis], behind[axis] = slice(1, None), slice(None, -1)
+        steps = np.subtract(feed[tuple(ahead)], feed[tuple(behind)], dtype=np.float64).reshape(len(feed), -1)
+        total += _products(steps, steps)
+    return total

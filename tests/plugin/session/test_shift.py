@@ -21,7 +21,7 @@ def inputs(seed: int = 0) -> tuple[Any, Any]:
 
 
 def shift(base: Any, edited: Any, active: Any = ALL) -> Shift | None:
-    return measure_shift(base, edited, active, statistics(base))
+    return measure_shift(base, edited, (edited != base).any(0) & active, statistics(base))
 
 
 def rough(values: Any) -> Any:
