@@ -23,3 +23,10 @@ def fuse(model: ir.Model) -> None:
         fuse_attention(model.graph)
         name_rows(model.graph)
         fuse_tails(model.graph)
+    _forget_unused_weights(model.graph)
+
+
+def _forget_unused_weights(graph: ir.Graph) -> None:
+    for name, value in list(graph.initializers.items()):
+        if not value.uses() and not value.is_graph_output():
+            del graph.initializers[name]

@@ -4,7 +4,8 @@ The operators read recomputed and cached rows where they are; neither merged cop
 all rows are made.
 
 Before: queries, keys and values are float32 [rows, heads, depth] without further axes. After: the same values, in the
-same layout.
+same layout; the operators take and make rows [rows, heads * depth], so the axis of heads is gone where nothing else
+needs it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from retouch.export.fusions._heads import joined_heads, use_joined
 from retouch.export.fusions._uses import other_operand, sole_user
 from retouch.export.model_shapes import attribute
 from retouch.export.ops._domain import DOMAIN
@@ -29,11 +31,11 @@ def fuse_attention(graph: ir.Graph) -> None:
         found = _attention(node)
         if found is None or not all(_is_by_head(value) for value in found[1][:5]):
             continue
-        made = ir.Node(DOMAIN, *found, name=f"{node.name}_edited")
+        op_type, operands = found
+        joined = [joined_heads(graph, value, node) for value in operands[:3]]
+        made = ir.Node(DOMAIN, op_type, [*joined, *operands[3:]], name=f"{node.name}_edited")
         graph.insert_after(node, made)
-        old, new = node.outputs[0], made.outputs[0]
-        new.name, new.type, new.shape = old.name, old.type, old.shape
-        old.replace_all_uses_with(new, replace_graph_outputs=True)
+        use_joined(graph, made, node.outputs[0])
         _remove_unused(graph, node)
 
 
@@ -125,7 +127,9 @@ def _is_scalar(value: ir.Value) -> bool:
 
 
 def _is_by_head(value: ir.Value) -> bool:
-    return value.shape is not None and len(value.shape) == 3 and value.dtype == ir.DataType.FLOAT
+    if value.shape is None or len(value.shape) != 3 or value.dtype != ir.DataType.FLOAT:
+        return False
+    return all(isinstance(size, int) for size in value.shape[1:])
 
 
 def _remove_unused(graph: ir.Graph, node: ir.Node) -> None:

@@ -21,9 +21,9 @@ def attention(
         return rng.standard_normal(shape).astype(np.float32)
 
     return {
-        "query": normal(queries, heads, depth),
-        "key": normal(edited, heads, depth),
-        "value": normal(edited, heads, wide),
+        "query": normal(queries, heads * depth),
+        "key": normal(edited, heads * depth),
+        "value": normal(edited, heads * wide),
         "cached_key": normal(keys, heads, depth),
         "cached_value": normal(keys, heads, wide),
         "index": rng.permutation(keys)[:edited, None].astype(np.int64),
@@ -33,10 +33,15 @@ def attention(
 
 def expected(feeds: dict[str, np.ndarray]) -> np.ndarray:
     keys, values = feeds["cached_key"].astype(np.float64), feeds["cached_value"].astype(np.float64)
-    keys[feeds["index"][:, 0]], values[feeds["index"][:, 0]] = feeds["key"], feeds["value"]
-    scores = float(feeds["scale"]) * np.einsum("mhd,nhd->hmn", feeds["query"].astype(np.float64), keys)
+    heads, depth, wide = *keys.shape[1:], values.shape[-1]
+    places = feeds["index"][:, 0]
+    keys[places] = feeds["key"].reshape(-1, heads, depth)
+    values[places] = feeds["value"].reshape(-1, heads, wide)
+    queries = feeds["query"].astype(np.float64).reshape(-1, heads, depth)
+    scores = float(feeds["scale"]) * np.einsum("mhd,nhd->hmn", queries, keys)
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return np.einsum("hmn,nhd->mhd", weights / weights.sum(axis=-1, keepdims=True), values)
+    mixed = np.einsum("hmn,nhd->mhd", weights / weights.sum(axis=-1, keepdims=True), values)
+    return mixed.reshape(-1, heads * wide)
 
 
 @pytest.mark.parametrize("queries", [0, 1, 5, 16, 17, 40, 100])
@@ -73,10 +78,11 @@ def test_large_scores_do_not_overflow() -> None:
 
 def test_a_score_that_is_no_number_spoils_its_query_only() -> None:
     feeds = attention(5, 90, 2, 8)
-    feeds["query"][3, 1, 2] = np.nan
+    feeds["query"][3, 8 + 2] = np.nan
     got = run_ours(make_model("EditAttention", feeds), feeds)
-    assert np.isnan(got[3, 1]).all()
-    assert np.isfinite(np.delete(got.reshape(10, -1), 7, axis=0)).all()
+    heads = got.reshape(10, -1)
+    assert np.isnan(heads[7]).all()
+    assert np.isfinite(np.delete(heads, 7, axis=0)).all()
 
 
 @pytest.mark.parametrize("value", [20, -21])
@@ -92,7 +98,7 @@ def test_an_index_out_of_range_is_an_error(value: int) -> None:
 def test_operands_that_do_not_fit_are_an_error() -> None:
     feeds = attention(5, 20, 2, 8)
     session = open_session(make_model("EditAttention", feeds, open_dims=True))
-    with pytest.raises(Exception, match=r"expected value \[3, 2, 8\], got shape \[2, 2, 8\]"):
+    with pytest.raises(Exception, match=r"expected value \[3, 16\], got shape \[2, 16\]"):
         session.run(None, {**feeds, "value": feeds["value"][:2]})
 
 
@@ -110,8 +116,8 @@ def stacked(queries: int, keys: int, fresh: int) -> dict[str, np.ndarray]:
     seen = rng.integers(0, 2, (queries, keys + fresh)).astype(bool)
     seen[:, 0] = True
     del feeds["index"]
-    feeds["key"] = rng.standard_normal((fresh, 3, 20)).astype(np.float32)
-    feeds["value"] = rng.standard_normal((fresh, 3, 12)).astype(np.float32)
+    feeds["key"] = rng.standard_normal((fresh, 60)).astype(np.float32)
+    feeds["value"] = rng.standard_normal((fresh, 36)).astype(np.float32)
     bias = np.where(seen, 0, -np.inf).astype(np.float32)
     order = ("query", "key", "value", "cached_key", "cached_value", "bias", "scale")
     return {name: {**feeds, "bias": bias}[name] for name in order}
@@ -136,5 +142,5 @@ def test_a_query_that_sees_nothing_is_no_number() -> None:
 def test_a_bias_of_other_keys_is_an_error() -> None:
     feeds = stacked(5, 70, 5)
     session = open_session(make_model("StackedAttention", feeds, open_dims=True))
-    with pytest.raises(Exception, match=r"StackedAttention: expected key \[4, 3, 20\], got shape \[5, 3, 20\]"):
+    with pytest.raises(Exception, match=r"StackedAttention: expected key \[4, 60\], got shape \[5, 60\]"):
         session.run(None, {**feeds, "bias": feeds["bias"][:, 1:]})

@@ -11,12 +11,13 @@ namespace {
 
 constexpr const char* kEdit = "EditAttention";
 constexpr const char* kStacked = "StackedAttention";
+constexpr size_t kFirstCached = 3;
 /// The operand that says where the recomputed rows are, or who sees them.
 constexpr size_t kPlaces = 5;
 
 using Table = std::vector<const char*>;
 
-/// Appends the rows of a tensor [N, heads, depth].
+/// Appends the rows of a tensor [N, ..].
 void append(Table& table, const Tensor& rows) {
   const size_t bytes = static_cast<size_t>(rows.shape.count(1)) * sizeof(float);
   for (size_t i = 0; i < static_cast<size_t>(rows.shape[0]); ++i) table.push_back(rows.as<char>() + i * bytes);
@@ -47,8 +48,8 @@ Table joined(const Tensor& cached, const Tensor& rows) {
   return table;
 }
 
-void check_rows(const char* op, const char* name, const Tensor& rows, const Tensor& cached, int64_t count, int64_t heads) {
-  const Shape wanted{count, heads, cached.shape[2]};
+void check_rows(const char* op, const char* name, const Tensor& rows, const Tensor& cached, int64_t count) {
+  const Shape wanted{count, cached.shape.count(1)};
   require(rows.shape == wanted, op, std::string(name) + " " + wanted.text(), rows);
 }
 
@@ -59,26 +60,26 @@ class CachedAttention : public Kernel {
   void compute(const Context& context) const override {
     const Tensor query = context.input(0), key = context.input(1), value = context.input(2);
     const Tensor cached_key = context.input(3), cached_value = context.input(4), places = context.input(kPlaces), scale = context.input(6);
-    require(query.shape.rank() == 3, name_, "query [M, heads, depth]", query);
-    require(cached_key.shape.rank() == 3 && cached_key.shape[2] == query.shape[2] && cached_key.shape[1] >= 1 &&
-                query.shape[1] % cached_key.shape[1] == 0,
-            name_, "cached key [N, heads or a divisor of them, depth] for query " + query.shape.text(), cached_key);
+    require(query.shape.rank() == 2, name_, "query [M, heads * depth]", query);
+    require(cached_key.shape.rank() == 3 && cached_key.shape.count(1) > 0 && query.shape[1] % cached_key.shape.count(1) == 0, name_,
+            "cached key [N, heads or a divisor of them, depth] for query " + query.shape.text(), cached_key);
     require(cached_value.shape.rank() == 3 && cached_value.shape[0] == cached_key.shape[0] && cached_value.shape[1] == cached_key.shape[1],
             name_, "cached value [N, heads, depth] for key " + cached_key.shape.text(), cached_value);
     require(places.shape.rank() == 2 && (stacked_ || places.shape[1] == 1), name_, stacked_ ? "bias [M, N + K]" : "index [K, 1]", places);
     require(scale.shape.count() == 1, name_, "a scale of one number", scale);
     const int64_t count = stacked_ ? places.shape[1] - cached_key.shape[0] : places.shape[0];
-    check_rows(name_, "key", key, cached_key, count, cached_key.shape[1]);
-    check_rows(name_, "value", value, cached_value, count, cached_key.shape[1]);
+    check_rows(name_, "key", key, cached_key, count);
+    check_rows(name_, "value", value, cached_value, count);
     require(!stacked_ || places.shape[0] == query.shape[0], name_, "bias with a row for every query of " + query.shape.text(), places);
     const Table keys = stacked_ ? joined(cached_key, key) : overlaid(cached_key, key, places);
     const Table values = stacked_ ? joined(cached_value, value) : overlaid(cached_value, value, places);
-    const Tensor out = context.output(0, Shape{query.shape[0], query.shape[1], cached_value.shape[2]}, query.type);
+    const int64_t heads = query.shape[1] / cached_key.shape[2];
+    const Tensor out = context.output(0, Shape{query.shape[0], heads * cached_value.shape[2]}, query.type);
     AttentionTile all{};
     all.queries = query.as<float>();
     all.query_stride = static_cast<size_t>(query.shape.count(1));
     all.count = static_cast<size_t>(query.shape[0]);
-    all.depth = static_cast<size_t>(query.shape[2]);
+    all.depth = static_cast<size_t>(cached_key.shape[2]);
     all.value_depth = static_cast<size_t>(cached_value.shape[2]);
     all.keys = keys.data();
     all.values = values.data();
@@ -88,7 +89,7 @@ class CachedAttention : public Kernel {
     all.bias_stride = keys.size();
     all.out = out.as<float>();
     all.out_stride = static_cast<size_t>(out.shape.count(1));
-    attend(context, all, static_cast<size_t>(query.shape[1]), static_cast<size_t>(cached_key.shape[1]));
+    attend(context, all, static_cast<size_t>(heads), static_cast<size_t>(cached_key.shape[1]));
   }
 
  private:
@@ -122,7 +123,7 @@ bool claims(const Node& node, bool stacked) {
   const std::vector<ValueType> types = node.input_types();
   if (types.size() != 7 || !types[kPlaces].is(stacked ? kFloat : ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64)) return false;
   for (size_t i = 0; i < kPlaces; ++i) {
-    if (!types[i].is(kFloat) || types[i].dims.size() != 3) return false;
+    if (!types[i].is(kFloat) || types[i].dims.size() != (i < kFirstCached ? 2 : 3)) return false;
   }
   return types[6].is(kFloat);
 }

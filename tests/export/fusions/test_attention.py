@@ -28,11 +28,32 @@ def operators(body: str, outputs: str = "float[M,2,5] y") -> dict[str, int]:
 
 
 def test_an_attention_over_merged_rows_is_one_operator() -> None:
-    assert operators(BODY) == {"EditAttention": 1}
+    assert operators(BODY) == {"EditAttention": 1, "Reshape": 4}
+
+
+ROWS = """
+    q = Reshape(qr, by_head) k = Reshape(kr, by_head) v = Reshape(vr, by_wide_head)
+    {body} rows = Reshape(y, flat) z = Neg(rows)
+"""
+
+
+@pytest.mark.parametrize("more", ["", ", float[M,2,4] k, float[M,2,5] y"])
+def test_heads_of_rows_are_neither_split_nor_joined(more: str) -> None:
+    inputs = "float[M,8] qr, float[M,8] kr, float[M,10] vr, " + INPUTS.partition("v, ")[2]
+    shapes = {"by_head": np.array([-1, 2, 4]), "by_wide_head": np.array([-1, 2, 5]), "flat": np.array([-1, 10])}
+    body = ROWS.format(body=BODY)
+    model = graph_of(
+        f"g ({inputs}) => (float[M,10] z{more}) {{ {body} }}", {"scale": np.array(0.5, np.float32)} | shapes
+    )
+    feeds = {f"{name}r": FEEDS[name].reshape(3, -1) for name in "qkv"} | {
+        name: FEEDS[name] for name in ("ck", "cv", "at")
+    }
+    expected = {"EditAttention": 1, "Neg": 1} | ({"Reshape": 2} if more else {})
+    assert dict(fused(model, feeds)) == expected
 
 
 def test_merged_rows_that_are_wanted_stay_as_well() -> None:
-    assert operators(BODY, "float[M,2,5] y, float[9,2,4] mk") == {"EditAttention": 1, "MaskedMerge": 1}
+    assert operators(BODY, "float[M,2,5] y, float[9,2,4] mk") == {"EditAttention": 1, "MaskedMerge": 1, "Reshape": 4}
 
 
 @pytest.mark.parametrize(
@@ -66,4 +87,4 @@ def test_an_attention_of_several_edits_is_one_operator() -> None:
     with np.errstate(divide="ignore"):
         bias = np.log(np.random.default_rng(0).integers(0, 2, (3, 12)).astype(np.float32))
     feeds = {name: value for name, value in FEEDS.items() if name != "at"} | {"bias": bias}
-    assert dict(fused(model, feeds)) == {"StackedAttention": 1}
+    assert dict(fused(model, feeds)) == {"StackedAttention": 1, "Reshape": 4}

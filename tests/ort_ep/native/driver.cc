@@ -125,7 +125,7 @@ void test_linear(int64_t rows, int64_t depth, int64_t columns) {
 
 void test_attention(int64_t queries, int64_t keys, int64_t heads, int64_t depth, bool stacked) {
   const int64_t fresh = std::min<int64_t>(keys, 7);
-  const Value query = normal({queries, heads, depth}), key = normal({fresh, heads, depth}), value = normal({fresh, heads, depth});
+  const Value query = normal({queries, heads * depth}), key = normal({fresh, heads * depth}), value = normal({fresh, heads * depth});
   const Value cached_key = normal({keys, heads, depth}), cached_value = normal({keys, heads, depth}), scale = Value::numbers({}, {0.5F});
   const Value index = different(fresh, keys), bias = normal({queries, keys + fresh});
   const Operands inputs = {&query, &key, &value, &cached_key, &cached_value, stacked ? &bias : &index, &scale};

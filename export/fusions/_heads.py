@@ -1,0 +1,70 @@
+"""Rows of heads [M, heads, depth] as the rows [M, heads * depth] that they are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from retouch.export.fusions._uses import is_rows
+
+__all__ = ["joined_heads", "use_joined"]
+
+
+def joined_heads(graph: ir.Graph, value: ir.Value, before: ir.Node) -> ir.Value:
+    """Rows of heads as rows: those that they were split from, or reshaped ones in front of a node."""
+    width = _width(value)
+    source = _reshaped(value)
+    if source is not None and is_rows(source) and source.shape is not None and source.shape[1] == width:
+        return source
+    node = ir.Node("", "Reshape", [value, _shape(graph, [0, width])], name=f"{value.name}_joined")
+    graph.insert_before(before, node)
+    return _typed(node.outputs[0], value, [width])
+
+
+def use_joined(graph: ir.Graph, made: ir.Node, old: ir.Value) -> None:
+    """Puts the rows that a node makes in the place of rows of heads: where those were joined, and else split again."""
+    assert old.shape is not None
+    rows, width = _typed(made.outputs[0], old, [_width(old)]), _width(old)
+    for user in [use.node for use in old.uses() if use.node.op_type == "Reshape"]:
+        joined = user.outputs[0]
+        if is_rows(joined) and joined.shape is not None and joined.shape[1] == width and not joined.is_graph_output():
+            joined.replace_all_uses_with(rows)
+            graph.remove(user, safe=True)
+    if not old.uses() and not old.is_graph_output():
+        rows.name = old.name
+        return
+    rows.name = f"{old.name}_joined"
+    split = ir.Node("", "Reshape", [rows, _shape(graph, [0, *map(int, old.shape[1:])])], name=f"{old.name}_split")
+    graph.insert_after(made, split)
+    value = _typed(split.outputs[0], old, [int(size) for size in old.shape[1:]])
+    value.name = old.name
+    old.replace_all_uses_with(value, replace_graph_outputs=True)
+
+
+def _width(value: ir.Value) -> int:
+    assert value.shape is not None
+    return int(np.prod([int(size) for size in value.shape[1:]]))
+
+
+def _reshaped(value: ir.Value) -> ir.Value | None:
+    producer = value.producer()
+    return producer.inputs[0] if producer is not None and producer.op_type == "Reshape" else None
+
+
+def _shape(graph: ir.Graph, sizes: Sequence[int]) -> ir.Value:
+    """A shape as an initializer; zero stands for as many rows as before."""
+    name = f"rows_of_{'x'.join(map(str, sizes[1:]))}"
+    if name not in graph.initializers:
+        tensor = ir.Tensor(np.array(sizes, np.int64), name=name)
+        graph.register_initializer(
+            ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape([len(sizes)]), const_value=tensor)
+        )
+    return graph.initializers[name]
+
+
+def _typed(value: ir.Value, like: ir.Value, sizes: Sequence[int]) -> ir.Value:
+    assert like.shape is not None
+    value.type, value.shape = like.type, ir.Shape([like.shape[0], *sizes])
+    return value
