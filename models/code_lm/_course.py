@@ -12,7 +12,7 @@ import torch
 
 from retouch.models.code_lm._corpus import Corpus
 from retouch.models.code_lm._network import CodeLm
-from retouch.models.code_lm._objective import Losses, losses
+from retouch.models.code_lm._objective import Losses, Objective
 
 __all__ = ["Course", "Plan"]
 
@@ -26,22 +26,30 @@ class Plan:
     """How long and how fast to train.
 
     Attributes:
-        steps: steps in all, those before an interruption included.
+        steps: steps in all, those before an interruption included; ``None`` where time decides.
+        seconds: CPU time of the process in all, that before an interruption included; ``None`` where steps decide.
         batch: texts of a step.
         length: tokens of a text.
         rate: AdamW's learning rate.
         save_every: seconds between checkpoints.
     """
 
-    steps: int
-    batch: int = 32
+    steps: int | None = None
+    seconds: float | None = None
+    batch: int = 16
     length: int = 256
     rate: float = 3e-3
     save_every: float = 120.0
 
-    def rate_at(self, step: int) -> float:
-        """The learning rate of a step: it rises over the first steps and falls over the last."""
-        return self.rate * min(1.0, (step + 1) / _WARM_UP, (self.steps - step) / (_DECAY * self.steps))
+    def done(self, step: int, seconds: float) -> float:
+        """Which share of the training is done; 1 at its end. Both limits count where both are given."""
+        by_steps = 0.0 if self.steps is None else step / self.steps
+        by_time = 0.0 if self.seconds is None else seconds / self.seconds
+        return max(by_steps, by_time)
+
+    def rate_at(self, step: int, done: float) -> float:
+        """The learning rate of a step: it rises over the first steps and falls over the last share to nothing."""
+        return self.rate * min(1.0, (step + 1) / _WARM_UP, (1 - done) / _DECAY)
 
 
 class Course:
@@ -52,11 +60,13 @@ class Course:
     Attributes:
         network: the network.
         step: how many steps are done.
+        seconds: CPU time that they took.
     """
 
     def __init__(self, folder: Path, network: CodeLm, plan: Plan) -> None:
         self.network = network
         self.step = 0
+        self.seconds = 0.0
         self._plan = plan
         self._folder = folder
         matrices = [p for p in network.model.layers.parameters() if p.ndim == 2]
@@ -69,19 +79,20 @@ class Course:
         if self._checkpoint.exists():
             self._load()
 
-    def run(self, corpus: Corpus, report: Callable[[int, Losses], None]) -> None:
-        """Trains to the end of the plan; ``report`` gets every step's number and losses."""
+    def run(self, corpus: Corpus, objective: Objective, report: Callable[[int, float, Losses], None]) -> None:
+        """Trains to the end of the plan; ``report`` gets every step's number, the CPU time so far, and losses."""
         shares = corpus.shares()
-        saved, log = time.monotonic(), []
-        while self.step < self._plan.steps:
+        saved, log = time.monotonic(), list[dict[str, float]]()
+        clock = time.process_time() - self.seconds
+        while (done := self._plan.done(self.step, self.seconds)) < 1:
             generator = torch.Generator().manual_seed(self.step)
-            found = losses(
-                self.network, corpus.windows(self._plan.batch, self._plan.length, generator), shares, generator
-            )
-            self._advance(found.weighted)
-            log.append([self.step, *(round(x.item(), 4) for x in (found.masked, found.noised, found.clean))])
-            report(self.step, found)
-            if time.monotonic() - saved > self._plan.save_every or self.step == self._plan.steps:
+            windows = corpus.windows(self._plan.batch, self._plan.length, generator)
+            found = objective(self.network, windows, shares, generator)
+            self._advance(found.weighted, self._plan.rate_at(self.step, done))
+            self.seconds = time.process_time() - clock
+            log.append({"step": self.step, "seconds": round(self.seconds, 2), **found.figures()})
+            report(self.step, self.seconds, found)
+            if time.monotonic() - saved > self._plan.save_every or self._plan.done(self.step, self.seconds) >= 1:
                 self._save(log)
                 saved, log = time.monotonic(), []
 
@@ -93,8 +104,7 @@ class Course:
     def _log(self) -> Path:
         return self._folder / "log.jsonl"
 
-    def _advance(self, loss: torch.Tensor) -> None:
-        rate = self._plan.rate_at(self.step)
+    def _advance(self, loss: torch.Tensor, rate: float) -> None:
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
         for optimizer, scale in zip(self._optimizers, (_MUON_RATE, 1.0), strict=True):
@@ -104,9 +114,10 @@ class Course:
             optimizer.zero_grad()
         self.step += 1
 
-    def _save(self, log: list[list[float]]) -> None:
+    def _save(self, log: list[dict[str, float]]) -> None:
         state = {
             "step": self.step,
+            "seconds": self.seconds,
             "network": self.network.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
         }
@@ -118,7 +129,7 @@ class Course:
 
     def _load(self) -> None:
         state = torch.load(self._checkpoint, weights_only=True)
-        self.step = state["step"]
+        self.step, self.seconds = state["step"], state["seconds"]
         self.network.load_state_dict(state["network"])
         for optimizer, kept in zip(self._optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(kept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -10,10 +11,13 @@ from torch.nn import functional
 
 from retouch.models.code_lm._config import CodeLmConfig
 
-__all__ = ["CodeLm", "KeyValues", "block_mask"]
+__all__ = ["Attend", "CodeLm", "KeyValues", "block_mask"]
 
 KeyValues = tuple[Tensor, Tensor]
 """Keys and values of a layer, [B, kv_heads, N, head_dim] each."""
+
+Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Attention of queries [B, heads, Q, head_dim] over keys and values [B, kv_heads, N, head_dim]; the queries' shape."""
 
 _STD = 0.02
 
@@ -46,7 +50,7 @@ class CodeLm(nn.Module):
         self,
         ids: Tensor,
         positions: Tensor,
-        mask: Tensor | None = None,
+        mask: Tensor | Attend | None = None,
         past: list[KeyValues] | None = None,
         *,
         logits_of: int | None = None,
@@ -56,7 +60,8 @@ class CodeLm(nn.Module):
         Args:
             ids: tokens [B, Q].
             positions: their positions [Q].
-            mask: what every token sees of past and present ones [Q, K]; ``None`` means everything.
+            mask: what every token sees of past and present ones [Q, K], or what attends instead; ``None`` means
+                everything.
             past: keys and values of earlier tokens, per layer.
             logits_of: how many tokens, the first ones, get logits; ``None`` means all.
         """
@@ -80,7 +85,7 @@ class _Trunk(nn.Module):
         self.register_buffer("sin", angles.sin().float(), persistent=False)
 
     def forward(
-        self, ids: Tensor, positions: Tensor, mask: Tensor | None, past: list[KeyValues] | None
+        self, ids: Tensor, positions: Tensor, mask: Tensor | Attend | None, past: list[KeyValues] | None
     ) -> tuple[Tensor, list[KeyValues]]:
         hidden = self.word_embeddings(ids)
         rotation = self.cos[positions], self.sin[positions]
@@ -110,7 +115,7 @@ class _Layer(nn.Module):
         self.mlp = _FeedForward(config)
 
     def forward(
-        self, x: Tensor, rotation: tuple[Tensor, Tensor], mask: Tensor | None, past: KeyValues | None
+        self, x: Tensor, rotation: tuple[Tensor, Tensor], mask: Tensor | Attend | None, past: KeyValues | None
     ) -> tuple[Tensor, KeyValues]:
         attended, kept = self.attention(self.input_layernorm(x), rotation, mask, past)
         x = x + attended
@@ -129,7 +134,7 @@ class _Attention(nn.Module):
         self.dense = nn.Linear(config.num_attention_heads * config.head_dim, config.hidden_size, bias=False)
 
     def forward(
-        self, x: Tensor, rotation: tuple[Tensor, Tensor], mask: Tensor | None, past: KeyValues | None
+        self, x: Tensor, rotation: tuple[Tensor, Tensor], mask: Tensor | Attend | None, past: KeyValues | None
     ) -> tuple[Tensor, KeyValues]:
         heads, kv_heads = self._heads
         packed = self.query_key_value(x).unflatten(-1, (-1, self._head_dim)).transpose(1, 2)
@@ -138,8 +143,13 @@ class _Attention(nn.Module):
         key = _rotated(self.key_layernorm(key), rotation)
         if past is not None:
             key, value = torch.cat((past[0], key), 2), torch.cat((past[1], value), 2)
-        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, enable_gqa=heads != kv_heads)
+        mixed = mask(query, key, value) if callable(mask) else _attended(query, key, value, mask)
         return self.dense(mixed.transpose(1, 2).flatten(2)), (key, value)
+
+
+def _attended(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    shared = query.shape[1] != key.shape[1]
+    return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, enable_gqa=shared)
 
 
 class _FeedForward(nn.Module):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import torch
@@ -10,9 +11,21 @@ from torch import Tensor
 from torch.nn import functional
 
 from retouch.models.code_lm._config import CodeLmConfig
+from retouch.models.code_lm._doubled import attend_causally, attend_doubled
 from retouch.models.code_lm._network import CodeLm, block_mask
 
-__all__ = ["Corruption", "Losses", "corrupt", "losses", "negative_bound", "training_mask"]
+__all__ = [
+    "Corruption",
+    "Losses",
+    "Objective",
+    "causal_entropy",
+    "causal_loss",
+    "corrupt",
+    "doubled_entropy",
+    "losses",
+    "negative_bound",
+    "training_mask",
+]
 
 _LEAST_MASKED = 0.1
 _NOISED_BLOCKS = 0.5
@@ -37,19 +50,26 @@ class Corruption:
 
 @dataclass(frozen=True)
 class Losses:
-    """Cross-entropies in nats, means over the tokens of their kind.
+    """Cross-entropies in nats.
 
     Attributes:
         weighted: what is minimised.
-        masked: of masked tokens.
-        noised: of tokens that another one stands for.
-        clean: of tokens that are there to see.
+        parts: means over tokens of a kind, by its name.
     """
 
     weighted: Tensor
-    masked: Tensor
-    noised: Tensor
-    clean: Tensor
+    parts: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def figures(self) -> dict[str, float]:
+        """The parts as numbers, for a log."""
+        return {name: round(value.item(), 4) for name, value in self.parts.items()}
+
+
+Objective = Callable[[CodeLm, Tensor, Tensor, torch.Generator], Losses]
+"""The losses of a network on texts [B, L], where tokens occur so often [vocabulary], drawn from a generator."""
+
+DoubledEntropy = Callable[[CodeLm, Tensor, Tensor], Tensor]
+CausalEntropy = Callable[[CodeLm, Tensor], Tensor]
 
 
 def corrupt(ids: Tensor, config: CodeLmConfig, shares: Tensor, generator: torch.Generator) -> Corruption:
@@ -96,18 +116,25 @@ def training_mask(length: int, block: int) -> Tensor:
     return torch.cat((above, torch.cat((torch.zeros_like(own), up_to), 1)))
 
 
-def losses(network: CodeLm, ids: Tensor, shares: Tensor, generator: torch.Generator) -> Losses:
-    """The losses on some texts [B, L]."""
+def losses(
+    network: CodeLm, ids: Tensor, shares: Tensor, generator: torch.Generator, entropy: DoubledEntropy | None = None
+) -> Losses:
+    """The losses of block diffusion on some texts [B, L]; ``entropy`` is :func:`doubled_entropy`, perhaps compiled."""
     hidden = corrupt(ids, network.config, shares, generator)
-    entropy = _entropy(network, ids, hidden)
+    found = (entropy or doubled_entropy)(network, ids, hidden.ids)
     weight = torch.where(hidden.masked | hidden.noised, 1.0, _CLEAN_WEIGHT)
-    clean = ~hidden.masked & ~hidden.noised
-    return Losses(
-        (entropy * weight).sum() / weight.sum(),
-        entropy[hidden.masked].mean(),
-        entropy[hidden.noised].mean(),
-        entropy[clean].mean(),
-    )
+    kinds = {"masked": hidden.masked, "noised": hidden.noised, "clean": ~hidden.masked & ~hidden.noised}
+    parts = {name: found[kind].detach().mean() for name, kind in kinds.items()}
+    return Losses((found * weight).sum() / weight.sum(), parts)
+
+
+def causal_loss(
+    network: CodeLm, ids: Tensor, shares: Tensor, generator: torch.Generator, entropy: CausalEntropy | None = None
+) -> Losses:
+    """The loss of an autoregressive network: every token from those before it. Nothing is drawn."""
+    del shares, generator
+    found = (entropy or causal_entropy)(network, ids).mean()
+    return Losses(found, {"next": found.detach()})
 
 
 def negative_bound(network: CodeLm, ids: Tensor, generator: torch.Generator) -> Tensor:
@@ -121,13 +148,23 @@ def negative_bound(network: CodeLm, ids: Tensor, generator: torch.Generator) -> 
     rate = rate.repeat_interleave(config.block_length, 1)
     masked = torch.rand(ids.shape, generator=generator) < rate
     hidden = Corruption(ids.masked_fill(masked, config.mask_token_id), masked, torch.zeros_like(masked))
-    return (_entropy(network, ids, hidden) * masked / rate).mean()
+    return (doubled_entropy(network, ids, hidden.ids) * masked / rate).mean()
 
 
-def _entropy(network: CodeLm, ids: Tensor, hidden: Corruption) -> Tensor:
-    length, config = ids.shape[1], network.config
-    positions = torch.arange(length).repeat(2)
-    mask = training_mask(length, config.block_length)
+def doubled_entropy(network: CodeLm, ids: Tensor, seen: Tensor) -> Tensor:
+    """The cross-entropy of every token [B, L] where its block is as in ``seen``, and earlier ones are clean."""
+    length = ids.shape[1]
+    attend = attend_doubled(length, network.config.block_length)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        logits, _ = network(torch.cat((hidden.ids, ids), 1), positions, mask, logits_of=length)
+        logits, _ = network(torch.cat((seen, ids), 1), torch.arange(length).repeat(2), attend, logits_of=length)
     return functional.cross_entropy(logits.float().flatten(0, 1), ids.flatten(), reduction="none").view(ids.shape)
+
+
+def causal_entropy(network: CodeLm, ids: Tensor) -> Tensor:
+    """The cross-entropy of every token but the first [B, L - 1], from those before it."""
+    length = ids.shape[1] - 1
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        logits, _ = network(ids[:, :-1], torch.arange(length), attend_causally(length))
+    wanted = ids[:, 1:]
+    entropy = functional.cross_entropy(logits.float().flatten(0, 1), wanted.flatten(), reduction="none")
+    return entropy.view(wanted.shape)

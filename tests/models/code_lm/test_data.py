@@ -7,6 +7,7 @@ import ast
 import torch
 
 from retouch.models.code_lm import Corpus, held_out_patterns, pattern_text, stripped, training_patterns
+from retouch.models.code_lm._symbols import learned_symbols
 from retouch.tokens import code_characters
 
 
@@ -43,3 +44,22 @@ def test_windows_come_from_the_texts() -> None:
     windows = corpus.windows(20, 4, torch.Generator().manual_seed(0))
     assert all(any(whole[at : at + 4] == window for at in range(6)) for window in windows.tolist())
     assert corpus.shares().argmax() in (tokenizer.eos_id, tokenizer.encode("\n")[0])
+
+
+def test_windows_of_whole_texts_begin_with_them() -> None:
+    tokenizer = code_characters()
+    corpus = Corpus.of(["abc\n", "defg\n", "h\n"], tokenizer, whole=True)
+    windows = corpus.windows(20, 4, torch.Generator().manual_seed(0)).tolist()
+    assert {tokenizer.decode(window) for window in windows} == {"abc\n", "defg"}
+
+
+def test_learned_symbols_are_frequent_runs_within_pieces() -> None:
+    text = "def first(self):\n        return self.one\n" * 20
+    tokenizer = learned_symbols([text], 24)
+    learned = tokenizer.symbols[len(code_characters().symbols) :]
+    assert {"        ", "self", "):\n", " self"} & set(learned) >= {"        ", "self", "):\n"}
+    # A line feed is not joined with what comes behind it.
+    assert not any("\n" in symbol[:-1] for symbol in learned)
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert len(tokenizer.encode(text)) < 0.5 * len(code_characters().encode(text))
+    assert learned_symbols([text], 24).symbols == tokenizer.symbols

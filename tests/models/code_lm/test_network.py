@@ -10,7 +10,8 @@ import torch
 from retouch.errors import ModelError
 from retouch.models.code_lm import CodeLmConfig, load_code_lm, load_tokenizer, save_code_lm
 from retouch.models.code_lm._network import CodeLm, block_mask
-from retouch.models.code_lm._objective import corrupt, losses, negative_bound, training_mask
+from retouch.models.code_lm._doubled import attend_causally, attend_doubled
+from retouch.models.code_lm._objective import causal_entropy, corrupt, losses, negative_bound, training_mask
 from retouch.tokens import code_characters
 
 
@@ -47,6 +48,31 @@ def test_training_sees_what_decoding_sees(network: CodeLm) -> None:
         torch.testing.assert_close(doubled[:, start : start + 4], alone[:, start:])
 
 
+@torch.no_grad()
+def test_attention_without_hidden_scores_is_that_of_the_mask(network: CodeLm) -> None:
+    ids, positions = torch.randint(99, (2, 24)), torch.arange(12).repeat(2)
+    torch.testing.assert_close(
+        network(ids, positions, attend_doubled(12, 4))[0], network(ids, positions, training_mask(12, 4))[0]
+    )
+    ids, positions = ids[:, :12], positions[:12]
+    torch.testing.assert_close(
+        network(ids, positions, attend_causally(12))[0], network(ids, positions, block_mask(positions, positions, 1))[0]
+    )
+
+
+@torch.no_grad()
+def test_the_baseline_is_scored_on_next_tokens(network: CodeLm) -> None:
+    ids = torch.randint(97, (1, 9))
+    entropy = causal_entropy(network, ids)
+    assert entropy.shape == (1, 8)
+    for place in range(1, 9):
+        positions = torch.arange(place)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            logits, _ = network(ids[:, :place], positions, block_mask(positions, positions, 1))
+        alone = -logits[0, -1].float().log_softmax(-1)[ids[0, place]]
+        torch.testing.assert_close(entropy[0, place - 1], alone, rtol=0.02, atol=0.02)
+
+
 def test_corruption_masks_and_replaces(network: CodeLm) -> None:
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(97, (64, 16), generator=generator)
@@ -74,7 +100,7 @@ def test_training_lowers_every_loss(network: CodeLm) -> None:
         optimizer.zero_grad()
     last = losses(learner, ids, shares, torch.Generator().manual_seed(0))
     for kind in ("masked", "noised", "clean"):
-        assert getattr(last, kind) < 0.8 * getattr(first, kind)
+        assert last.parts[kind] < 0.8 * first.parts[kind]
     with torch.no_grad():
         assert negative_bound(learner, ids, torch.Generator().manual_seed(1)) < 0.8 * negative_bound(
             network, ids, torch.Generator().manual_seed(1)
