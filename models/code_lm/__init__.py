@@ -5,12 +5,16 @@ from __future__ import annotations
 __all__ = [
     # The network
     "PATTERNS_MODEL",
+    "PYTHON_MODEL",
     "CodeLmConfig",
     "load_code_lm",
     "load_tokenizer",
     "save_code_lm",
     # Data
     "Corpus",
+    "CorpusName",
+    "corpora",
+    "held_out",
     "held_out_patterns",
     "pattern_text",
     "python_source",
@@ -18,8 +22,15 @@ __all__ = [
     "training_patterns",
 ]
 
-from retouch.models.code_lm._checkpoint import PATTERNS_MODEL, load_code_lm, load_tokenizer, save_code_lm
+from retouch.models.code_lm._checkpoint import (
+    PATTERNS_MODEL,
+    PYTHON_MODEL,
+    load_code_lm,
+    load_tokenizer,
+    save_code_lm,
+)
 from retouch.models.code_lm._config import CodeLmConfig
+from retouch.models.code_lm._corpora import CorpusName, corpora, held_out
 from retouch.models.code_lm._corpus import Corpus
 from retouch.models.code_lm._patterns import held_out_patterns, pattern_text, training_patterns
 from retouch.models.code_lm._python_source import python_source, stripped

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -46,7 +45,7 @@ def attend_causally(length: int) -> Attend:
 
 
 def _grouped(query: Tensor, key: Tensor) -> tuple[Tensor, float]:
-    """Queries by the head of keys that they share, [B, kv_heads, shared, N, head_dim], and what scores are scaled by."""
+    """Queries by the head of keys that they share [B, kv_heads, shared, N, head_dim], and the scale of scores."""
     return query.unflatten(1, (key.shape[1], -1)), 1 / math.sqrt(query.shape[-1])
 
 
@@ -54,7 +53,6 @@ def _blocks(x: Tensor, block: int) -> Tensor:
     return x.unflatten(3, (-1, block))
 
 
-@lru_cache(maxsize=8)
 def _hidden(length: int, block: int, behind: int) -> Tensor:
     """What is added to scores [L, L]: minus infinity unless a key's block lies at least so many before the query's."""
     positions = torch.arange(length)

@@ -1,8 +1,23 @@
-"""Texts on ONNX Runtime against the same network in torch, and completions of patterns."""
+"""Texts on ONNX Runtime against the same network in torch, and how good the trained networks' completions are."""
 
 from __future__ import annotations
 
-__all__ = ["PatternScore", "main", "patterns_main", "score_patterns"]
+__all__ = [
+    # What sampling costs
+    "main",
+    # How good completions are
+    "CodeScore",
+    "Completion",
+    "PatternScore",
+    "Verdict",
+    "code_prompts",
+    "evaluate_main",
+    "judge",
+    "score_code",
+    "score_patterns",
+]
 
+from retouch.validation.text._completions import CodeScore, Completion, Verdict, code_prompts, judge, score_code
+from retouch.validation.text._evaluate import evaluate_main
 from retouch.validation.text._measure import main
-from retouch.validation.text._patterns import PatternScore, patterns_main, score_patterns
+from retouch.validation.text._patterns import PatternScore, score_patterns
