@@ -24,11 +24,11 @@ class Attention:
         self._draft = draft
         self._cached = cached
         if cached:
-            self._write_index = draft.input("write_index", (1,), ir.DataType.INT64)
-            self._valid = draft.input("valid", (1,), ir.DataType.INT64)
+            self._write_index = draft.input("write_index", ("batch", "tokens"), ir.DataType.INT64)
+            self._valid = draft.input("valid", ("batch",), ir.DataType.INT64)
 
     def layer(self, layer: int, x: ir.Value) -> ir.Value:
-        """What a layer's attention adds to the tokens [1, Q, hidden]."""
+        """What a layer's attention adds to the tokens [B, Q, hidden]."""
         draft, spec = self._draft, self._draft.spec
         packed = draft.product(x, f"{layer}.qkv")
         by_head = draft.op("Reshape", packed, draft.ints((0, 0, -1, spec.head_dim)))
@@ -43,11 +43,11 @@ class Attention:
     def _mixed(self, query: ir.Value, keys: ir.Value, values: ir.Value) -> ir.Value:
         """Values weighted by the softmax of scores. Queries that share a head of keys are rows of one product."""
         draft, spec = self._draft, self._draft.spec
-        grouped = draft.op("Reshape", query, draft.ints((1, spec.kv_heads, -1, spec.head_dim)))
+        grouped = draft.op("Reshape", query, draft.ints((0, spec.kv_heads, -1, spec.head_dim)))
         scores = draft.op("MatMul", grouped, draft.op("Transpose", keys, perm=(0, 1, 3, 2)))
         shares = draft.op("Softmax", draft.op("Add", scores, self._unseen), axis=-1)
         mixed = draft.op("MatMul", shares, values)
-        by_head = draft.op("Reshape", mixed, draft.ints((1, spec.heads, -1, spec.head_dim)))
+        by_head = draft.op("Reshape", mixed, draft.ints((0, spec.heads, -1, spec.head_dim)))
         by_token = draft.op("Transpose", by_head, perm=(0, 2, 1, 3))
         return draft.op("Reshape", by_token, draft.ints((0, 0, -1)))
 
@@ -74,7 +74,7 @@ class Attention:
 
     @cached_property
     def _rotation(self) -> tuple[ir.Value, ir.Value]:
-        """Cosines and signed sines of the tokens, [1, 1, Q, head_dim]; dims that are not rotated have 1 and 0."""
+        """Cosines and signed sines of the tokens, [B, 1, Q, head_dim]; dims that are not rotated have 1 and 0."""
         draft, spec = self._draft, self._draft.spec
         half = spec.rotary_dims // 2
         rest = np.zeros((spec.positions, spec.head_dim - 2 * half))
@@ -87,23 +87,22 @@ class Attention:
 
     @cached_property
     def _unseen(self) -> ir.Value:
-        """0 where a token sees a row and minus infinity where not, [1, 1, heads / kv_heads * Q, rows]."""
+        """0 where a token sees a row and minus infinity where not, [B, 1, heads / kv_heads * Q, rows]."""
         draft, spec = self._draft, self._draft.spec
-        own = draft.op("Div", draft.positions, draft.block)
-        rows = self._counted(self._rows) if self._cached else draft.positions
-        sees = draft.op(
-            "GreaterOrEqual", draft.op("Unsqueeze", own, draft.ints([2])), draft.op("Div", rows, draft.block)
-        )
+        own = draft.op("Unsqueeze", draft.op("Div", draft.positions, draft.block), draft.ints([2]))
+        rows = self._counted(self._rows) if self._cached else draft.op("Unsqueeze", draft.positions, draft.ints([1]))
+        sees = draft.op("GreaterOrEqual", own, draft.op("Div", rows, draft.block))
         if self._cached:
-            sees = draft.op("And", sees, draft.op("Less", rows, self._valid))
+            valid = draft.op("Unsqueeze", self._valid, draft.ints([1, 2]))
+            sees = draft.op("And", sees, draft.op("Less", rows, valid))
         zero, never = (draft.constant(np.array(value, np.float32)) for value in (0, -np.inf))
-        unseen = draft.op("Unsqueeze", draft.op("Where", sees, zero, never), draft.ints([0]))
+        unseen = draft.op("Unsqueeze", draft.op("Where", sees, zero, never), draft.ints([1]))
         return draft.op("Tile", unseen, draft.ints((1, 1, spec.heads // spec.kv_heads, 1)))
 
     @property
     def _cache_shape(self) -> tuple[int | str, ...]:
         spec = self._draft.spec
-        return (1, spec.kv_heads, "rows", spec.head_dim)
+        return ("batch", spec.kv_heads, "rows", spec.head_dim)
 
     @cached_property
     def _rows(self) -> ir.Value:
@@ -114,16 +113,14 @@ class Attention:
 
     @cached_property
     def _places(self) -> ir.Value:
-        """Where the tokens' rows go in a cache: head and row, [1, kv_heads, Q, 3]."""
+        """Where the tokens' rows go in a cache: text, head and row, [B, kv_heads, Q, 3]."""
         draft, spec = self._draft, self._draft.spec
-        tokens = draft.op("Slice", draft.op("Shape", draft.ids), draft.ints([1]), draft.ints([2]))
-        rows = draft.op("Add", self._counted(tokens), self._write_index)
-        shape = draft.op("Concat", draft.ints((1, spec.kv_heads)), tokens, draft.ints([1]), axis=0)
-        heads = np.arange(spec.kv_heads).reshape(1, -1, 1, 1)
+        batch, tokens = draft.split(draft.op("Shape", draft.ids), 0, (1, 1))
+        shape = draft.op("Concat", batch, draft.ints([spec.kv_heads]), tokens, draft.ints([1]), axis=0)
         parts = (
-            draft.constant(np.zeros((1, 1, 1, 1), np.int64)),
-            draft.constant(heads),
-            draft.op("Reshape", rows, draft.ints((1, 1, -1, 1))),
+            draft.op("Reshape", self._counted(batch), draft.ints((-1, 1, 1, 1))),
+            draft.constant(np.arange(spec.kv_heads).reshape(1, -1, 1, 1)),
+            draft.op("Unsqueeze", self._write_index, draft.ints([1, 3])),
         )
         return draft.op("Concat", *(draft.op("Expand", part, shape) for part in parts), axis=-1)
 

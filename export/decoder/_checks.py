@@ -52,9 +52,10 @@ class _Cached:
         self._kept: dict[str, Array] = zeros(spec, rows)
 
     def run(self, ids: Array, start: int) -> Array:
-        numbers = {"write_index": start, "valid": start + len(ids), "block": self._block}
+        tokens = _tokens(ids, start)
+        numbers = {"valid": start + len(ids), "block": self._block}
         feeds = {name: np.array([value], np.int64) for name, value in numbers.items()}
-        results = self._runner.run({**_tokens(ids, start), **feeds, **self._kept})
+        results = self._runner.run({**tokens, "write_index": tokens["positions"], **feeds, **self._kept})
         self._kept = {name: results[f"{name}.next"] for name in self._kept}
         logits: Array = results["logits"][0]
         return logits

@@ -20,8 +20,8 @@ class Draft:
 
     Attributes:
         spec: the model's shape.
-        ids: the tokens [1, Q].
-        positions: their positions [1, Q].
+        ids: the tokens [B, Q].
+        positions: their positions [B, Q].
         block: tokens of a block [1].
     """
 
@@ -29,8 +29,8 @@ class Draft:
         self.spec = spec
         self._weights = weights
         self._builder = NodeBuilder()
-        self.ids = self.input("ids", (1, "tokens"), ir.DataType.INT64)
-        self.positions = self.input("positions", (1, "tokens"), ir.DataType.INT64)
+        self.ids = self.input("ids", ("batch", "tokens"), ir.DataType.INT64)
+        self.positions = self.input("positions", ("batch", "tokens"), ir.DataType.INT64)
         self.block = self.input("block", (1,), ir.DataType.INT64)
 
     @property

@@ -17,7 +17,7 @@ _IR_VERSION = 10
 
 
 def decoder_graph(spec: DecoderSpec, weights: DecoderWeights, *, cached: bool) -> ir.Model:
-    """The model as a graph of any number of tokens, with logits for each of them.
+    """The model as a graph of any number of tokens of any number of texts, with logits for each of them.
 
     Args:
         spec: the model's shape.
@@ -32,7 +32,7 @@ def decoder_graph(spec: DecoderSpec, weights: DecoderWeights, *, cached: bool) -
         x = draft.op("Add", x, attention.layer(layer, draft.normed(x, f"{layer}.attention_norm")))
         x = draft.op("Add", x, _feed_forward(draft, layer, draft.normed(x, f"{layer}.feed_forward_norm")))
     logits = draft.product(draft.normed(x, "norm"), "head")
-    draft.name(logits, "logits", ir.DataType.FLOAT, (1, "tokens", spec.vocabulary))
+    draft.name(logits, "logits", ir.DataType.FLOAT, ("batch", "tokens", spec.vocabulary))
     outputs = [logits, *attention.updated]
     graph = ir.Graph(
         draft.inputs,

@@ -19,7 +19,7 @@ from retouch.errors import BundleError
 from retouch.files import Kind, StagedDirectory, parse_json, read_dataclass
 
 TEXT_MANIFEST_FILE = "text.json"
-TEXT_SCHEMA_VERSION = 1
+TEXT_SCHEMA_VERSION = 2
 
 _FILES = {TEXT_MANIFEST_FILE, "decode.onnx", "full.onnx", "weights.bin"}
 
@@ -62,9 +62,9 @@ class DecoderSpec:
     rope_theta: float
     norm_epsilon: float
 
-    def cache_shape(self, rows: int) -> tuple[int, int, int, int]:
-        """The shape of the keys, and of the values, of one layer for so many tokens."""
-        return (1, self.kv_heads, rows, self.head_dim)
+    def cache_shape(self, rows: int, texts: int = 1) -> tuple[int, int, int, int]:
+        """The shape of the keys, and of the values, of one layer for so many tokens of each text."""
+        return (texts, self.kv_heads, rows, self.head_dim)
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,11 @@ class TextManifest:
 class TextBundle:
     """A text bundle: its directory and its manifest.
 
-    ``decode.onnx`` takes ``ids`` and ``positions`` [1, Q], ``write_index`` [1], ``valid`` [1], ``block`` [1], all
-    int64, and ``keys.<layer>``, ``values.<layer>`` [1, kv_heads, S, head_dim]. It writes the tokens' keys and values to
-    rows from ``write_index`` on (outputs ``keys.<layer>.next``, which a runtime binds to the same memory) and gives
-    their ``logits`` [1, Q, vocabulary]. Of the first ``valid`` rows a token sees those of its own block of ``block``
-    tokens and of earlier ones. ``full.onnx`` is the same model without caches.
+    ``decode.onnx`` takes ``ids``, ``positions`` and ``write_index`` [B, Q], ``valid`` [B], ``block`` [1], all int64, and
+    ``keys.<layer>``, ``values.<layer>`` [B, kv_heads, S, head_dim], of B texts. It writes every token's keys and values to
+    the row that ``write_index`` says (outputs ``keys.<layer>.next``, which a runtime binds to the same memory) and gives
+    the tokens' ``logits`` [B, Q, vocabulary]. Of its text's first ``valid`` rows a token sees those of its own block of
+    ``block`` tokens and of earlier ones. ``full.onnx`` is the same model without caches.
     """
 
     path: Path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     # Texts made and edited
+    "Candidate",
     "EditMode",
     "EditReport",
     "Generation",
@@ -34,6 +35,7 @@ __all__ = [
     "TextModel",
 ]
 
+from retouch.text._candidate import Candidate
 from retouch.text._edit import EditMode
 from retouch.text._generation import EditReport, Generation, TextReport
 from retouch.text._model import Context, TextModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ class TextModel:
             rows: the most tokens that it will hold.
             kept: keys and values to start from; they are copied as far as they are needed.
         """
-        return CachedContext(self._decode, self.spec, rows, kept)
+        return CachedContext(self.decode, self.spec, rows, kept)
 
     def uncached(self, rows: int, *, window: bool = False) -> UncachedContext:
         """A context that computes everything anew in every read.
@@ -81,12 +81,21 @@ class TextModel:
         return UncachedContext(self.engine, self._full, rows, rows if window else self.spec.block)
 
     @cached_property
-    def _decode(self) -> InPlaceProgram:
+    def decode(self) -> InPlaceProgram:
+        """The graph with keys and values in place."""
         return self.engine.open_in_place(self.bundle.decode_graph)
 
     @cached_property
     def _full(self) -> Program:
         return self.engine.open(self.bundle.full_graph)
+
+
+@runtime_checkable
+class StatefulContext(Context, Protocol):
+    """A context that keeps keys and values."""
+
+    def keys_values(self) -> KeysValues:
+        """The arrays with all rows, by the names of the graph's inputs; further reads may change them."""
 
 
 class CachedContext:
@@ -108,13 +117,14 @@ class CachedContext:
     def read(self, ids: Tokens, start: int) -> Logits:
         """See :class:`Context`."""
         end = start + len(ids)
-        _check_rows(end, self._limit)
+        check_rows(end, self._limit)
         if end > self._rows:
-            self._hold(min(self._limit, self._grown(end)))
+            self._hold(min(self._limit, grown(self._rows, end, self._spec.block)))
+        positions = np.arange(start, end)[None]
         feeds = {
             "ids": ids[None],
-            "positions": np.arange(start, end)[None],
-            "write_index": np.array([start]),
+            "positions": positions,
+            "write_index": positions,
             "valid": np.array([end]),
             "block": self._block,
         }
@@ -126,11 +136,6 @@ class CachedContext:
         if self._rows < self._limit:
             self._hold(self._limit)
         return self._arrays
-
-    def _grown(self, end: int) -> int:
-        """Rows for so many tokens: a sixteenth more in long texts, so that copies stay few."""
-        block = self._spec.block
-        return max(-(-end // block), self._rows * 17 // 16 // block) * block
 
     def _hold(self, rows: int) -> None:
         self._arrays = {name: self._grow(name, rows) for name in self._program.states}
@@ -160,7 +165,7 @@ class UncachedContext:
     def read(self, ids: Tokens, start: int) -> Logits:
         """See :class:`Context`."""
         end = start + len(ids)
-        _check_rows(end, len(self._ids))
+        check_rows(end, len(self._ids))
         self._ids[start:end] = ids
         feeds: dict[str, NDArray[Any]] = {
             "ids": self._ids[None, :end].copy(),
@@ -172,7 +177,13 @@ class UncachedContext:
         return logits
 
 
-def _check_rows(end: int, rows: int) -> None:
+def grown(rows: int, end: int, block: int) -> int:
+    """So many rows that ``end`` is within, in whole blocks: a sixteenth more in long texts, so that copies stay few."""
+    return max(-(-end // block), rows * 17 // 16 // block) * block
+
+
+def check_rows(end: int, rows: int) -> None:
+    """Raises ``FeedError`` if a read ends behind a context's last row."""
     if end > rows:
         raise FeedError(
             f"Expected at most {rows} tokens in this context, got {end}. Make a context with more rows, or give a "

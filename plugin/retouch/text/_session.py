@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Self
-
-import numpy as np
 
 from retouch.bundle import TextBundle
 from retouch.engines.ort import Provider
-from retouch.errors import FeedError, RunError, SamplingError
+from retouch.errors import SamplingError
 from retouch.states import StateStore
-from retouch.text._edit import EditMode, Plan, Revision
-from retouch.text._generation import Generation, new_id, read_only
-from retouch.text._model import Context, KeysValues, TextModel, Tokens
-from retouch.text._options import QUALITY, SamplerOptions, Window, checked_seed, checked_share, chosen_options
-from retouch.text._reader import Reader
-from retouch.text._run_files import read_text_record, read_text_run, write_text_run
+from retouch.text._candidate import Candidate, EditTask
+from retouch.text._edit import EditMode
+from retouch.text._generation import Generation
+from retouch.text._kept_texts import KeptTexts
+from retouch.text._model import Context, TextModel, Tokens
+from retouch.text._options import QUALITY, SamplerOptions, Window, checked_seed, chosen_options
 from retouch.text._sampler import BlockDiffusionSampler, Callback
-from retouch.text._spans import Replacement, put_in
+from retouch.text._spans import Replacement
 from retouch.text._stream import TextStream
+from retouch.text._together import Together
 from retouch.text._wording import Pairs, Prompt, Wording
 from retouch.tokens import Tokenizer
 
-_KEYS_VALUES = "keys and values"
 
-
-class TextSession:
+class TextSession(KeptTexts):
     r"""Makes texts with a text bundle, keeps their keys and values, and edits them.
 
     Example:
@@ -60,37 +54,14 @@ class TextSession:
         Raises:
             FeedError: the tokenizer has other ids than the model.
         """
-        self.model = TextModel(bundle, providers, threads)
-        self._wording = Wording(self.model.spec, self.model.own_tokenizer if tokenizer is None else tokenizer)
-        self._store = StateStore() if store is None else store
-        self._generations: dict[str, Generation] = {}
+        model = TextModel(bundle, providers, threads)
+        wording = Wording(model.spec, model.own_tokenizer if tokenizer is None else tokenizer)
+        super().__init__(model, wording, StateStore() if store is None else store)
 
     @property
     def tokenizer(self) -> Tokenizer | None:
         """The tokenizer, if there is one."""
         return self._wording.tokenizer
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Forget the texts that this session made, and their keys and values."""
-        for run in list(self._generations):
-            self.drop(run)
-
-    def runs(self) -> tuple[str, ...]:
-        """The ids of the texts that can be edited, the oldest first."""
-        kept = set(self._store.ids(self.model.bundle.fingerprint))
-        return tuple(run for run in self._generations if run in kept)
-
-    def drop(self, run: Generation | str) -> None:
-        """Forget a text, and its keys and values."""
-        name = run if isinstance(run, str) else run.id
-        self._generations.pop(name, None)
-        self._store.drop(name)
 
     def generate(
         self,
@@ -138,14 +109,9 @@ class TextSession:
     ) -> TextStream:
         """The same block by block: iterate over it; see :meth:`generate`."""
         chosen = chosen_options(options)
-        if chosen.window is Window.ALL and cache:
-            raise SamplingError(
-                "Expected cache=False with Window.ALL: earlier blocks see later ones, so their keys and values change. "
-                "Ask for Window.BLOCKS, or go without a cache."
-            )
-        ids = self._wording.tokens(prompt, "the prompt")
-        if not len(ids):
-            raise FeedError("Expected a prompt of at least one token, got an empty one. Give the text's first words.")
+        if cache:
+            _check_cached(chosen)
+        ids = self._wording.prompt(prompt)
         sampler = BlockDiffusionSampler(self.model.spec, chosen)
         rows = sampler.rows(len(ids), length)
         context: Context = (
@@ -197,35 +163,75 @@ class TextSession:
             RunError: the run is unknown, was not recorded, was dropped or evicted, or is of another bundle.
             SamplingError: an option is out of range, or one that edits do not have.
         """
-        started = time.perf_counter()
         base = self._known(run)
-        chosen = base.options if options is None else chosen_options(options)
-        plan = Plan(
-            mode,
-            checked_share("disagreement", disagreement),
-            base.seed if seed is None else checked_seed(seed),
-            callback,
+        wanted = Candidate(
+            spans,
+            replacement,
+            replacements=replacements,
+            characters=characters,
+            mode=mode,
+            disagreement=disagreement,
+            options=options,
+            seed=seed,
         )
-        if chosen.window is not Window.BLOCKS:
-            raise SamplingError("Expected Window.BLOCKS for an edit: it uses keys and values of earlier blocks.")
-        changes = self._wording.patches(base, spans, characters, replacement, replacements)
-        draft = put_in(base.padded, len(base.tokens), base.prompt_tokens, changes, self.model.spec)
-        reason = "as asked for"
-        if draft.moved_from is not None and mode is EditMode.FROZEN:
-            plan, reason = replace(plan, mode=EditMode.EXACT), "the text behind a span moved"
-        context = self.model.context(len(draft.tokens), self._kept(base))
-        revision = Revision(BlockDiffusionSampler(self.model.spec, chosen), Reader(context), draft, plan)
-        revision.run()
-        tokens, padded = read_only(revision.tokens[: draft.length]), read_only(revision.tokens)
-        states = context.keys_values() if record else None
-        report = revision.report(base.tokens, changes, reason, time.perf_counter() - started)
-        text = self.text_of(tokens)
-        made = Generation(
-            new_id(), tokens, draft.prompt_tokens, text, chosen, plan.seed, report, base=base, padded=padded
-        )
-        if states is not None:
-            self.keep(made, states)
+        task = EditTask(self.model.spec, self._wording, base, wanted, callback)
+        context = self.model.context(task.rows, self._kept(base))
+        made = task.run(context)
+        if record:
+            self.keep(made, context.keys_values())
         return made
+
+    def edit_many(
+        self, run: Generation | str, candidates: Sequence[Candidate], *, record: bool = True
+    ) -> list[Generation]:
+        """Several edits of one text at once, each as :meth:`edit` makes it alone.
+
+        Every candidate goes its own way; reads that are due at the same time are made as one, which takes less time
+        than one after the other.
+
+        Args:
+            run: the base, or its id.
+            candidates: the edits.
+            record: whether to keep what further edits need.
+
+        Raises:
+            FeedError, RegionError, RunError, SamplingError: see :meth:`edit`; nothing is made then.
+        """
+        base = self._known(run)
+        together = Together(self.model, self._wording, record=record)
+        return self._keep_all(together.edits(base, self._kept(base), candidates))
+
+    def generate_many(
+        self,
+        prompts: Sequence[Prompt],
+        length: int,
+        *,
+        options: SamplerOptions | str = QUALITY,
+        seeds: Sequence[int] | None = None,
+        record: bool = True,
+    ) -> list[Generation]:
+        """Several prompts with an answer each, all at once; each as :meth:`generate` makes it alone.
+
+        Args:
+            prompts: texts, or token ids.
+            length: the most new tokens of each.
+            options: how to sample, or the name of a preset.
+            seeds: a seed for each of them; ``None`` means 0 for all.
+            record: whether to keep keys and values for edits.
+
+        Raises:
+            FeedError, NonFiniteError, SamplingError: see :meth:`generate`; nothing is made then. Also if there are
+                not as many seeds as prompts.
+        """
+        chosen = chosen_options(options)
+        given = [0] * len(prompts) if seeds is None else [checked_seed(seed) for seed in seeds]
+        if len(given) != len(prompts):
+            raise SamplingError(f"Expected one seed for each of {len(prompts)} prompts, got {len(given)}.")
+        _check_cached(chosen)
+        sampler = BlockDiffusionSampler(self.model.spec, chosen)
+        ids = [self._wording.prompt(prompt) for prompt in prompts]
+        together = Together(self.model, self._wording, record=record)
+        return self._keep_all(together.generations(sampler, ids, length, given))
 
     def tokens_of(self, text: Prompt) -> Tokens:
         """The tokens of a text, or ids checked.
@@ -235,65 +241,10 @@ class TextSession:
         """
         return self._wording.tokens(text, "the text")
 
-    def text_of(self, tokens: Tokens) -> str:
-        """The text of tokens; empty without a tokenizer."""
-        return self._wording.text(tokens)
 
-    def keep(self, made: Generation, states: KeysValues) -> None:
-        """Keep a text and the keys and values of its tokens, which nobody changes any more.
-
-        Raises:
-            RunError: they do not fit into the store.
-        """
-        values = {name: self.model.engine.value(array) for name, array in states.items()}
-        self._store.put(made.id, self.model.bundle.fingerprint, {_KEYS_VALUES: values})
-        self._generations[made.id] = made
-
-    def kept(self, run: Generation | str) -> KeysValues:
-        """The keys and values of a text (read-only), by the names of the graph's inputs.
-
-        Raises:
-            RunError: see :meth:`edit`.
-        """
-        return self._kept(self._known(run))
-
-    def save(self, run: Generation | str, path: str | Path) -> None:
-        """Writes a text and its keys and values into a directory, in one step, for :meth:`load`.
-
-        Raises:
-            RunError: see :meth:`edit`.
-            RunFileError: it cannot be written, or something else is there.
-        """
-        made, bundle = self._known(run), self.model.bundle
-        write_text_run(Path(path), made, self._kept(made), bundle.path, bundle.fingerprint)
-
-    def load(self, path: str | Path) -> Generation:
-        """The text in a directory, kept like one that was made here; edits of it give what edits before gave.
-
-        Raises:
-            RunError: it was made with another bundle.
-            RunFileError: the directory is none of a text, or was changed.
-        """
-        record, details = read_text_record(Path(path))
-        if record.bundle_fingerprint != self.model.bundle.fingerprint:
-            raise RunError(
-                f"Expected a text of this bundle, but {path} was made with another one ({record.bundle}). "
-                "Open that one."
-            )
-        text = self.text_of(np.array(record.tokens[: record.length], np.int64))
-        made, states = read_text_run(Path(path), record, details, text)
-        self.keep(made, states)
-        return made
-
-    def _kept(self, base: Generation) -> KeysValues:
-        values = self._store.get(base.id, self.model.bundle.fingerprint, _KEYS_VALUES)
-        return {name: value.numpy() for name, value in values.items()}
-
-    def _known(self, run: Generation | str) -> Generation:
-        name = run if isinstance(run, str) else run.id
-        if name not in self._generations:
-            raise RunError(
-                f"Expected the id of a text that this session keeps, but {name!r} was not recorded, was dropped, or is "
-                f"another session's. Kept are: {', '.join(self.runs()) or 'none'}."
-            )
-        return self._generations[name]
+def _check_cached(options: SamplerOptions) -> None:
+    if options.window is Window.ALL:
+        raise SamplingError(
+            "Expected cache=False with Window.ALL: earlier blocks see later ones, so their keys and values change. "
+            "Ask for Window.BLOCKS, or go without a cache."
+        )

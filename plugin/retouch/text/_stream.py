@@ -10,7 +10,7 @@ import numpy as np
 
 from retouch.errors import SamplingError
 from retouch.text._generation import Generation, TextReport, new_id, read_only
-from retouch.text._model import CachedContext, Context, KeysValues, Tokens
+from retouch.text._model import Context, KeysValues, StatefulContext, Tokens
 from retouch.text._reader import Reader
 from retouch.text._sampler import BlockDiffusionSampler, Callback, FinishedBlock
 from retouch.text._settle import Tally
@@ -87,7 +87,7 @@ class TextStream:
             prefilled=len(whole),
             reads=self._reader.reads,
             read=self._reader.tokens,
-            cached=isinstance(self._context, CachedContext),
+            cached=isinstance(self._context, StatefulContext),
             seconds=time.perf_counter() - self._started,
         )
         tokens = read_only(padded[: len(prompt) + len(answer)])
@@ -95,5 +95,5 @@ class TextStream:
         options, seed = self._sampler.options, self._seed
         self._made = Generation(new_id(), tokens, len(prompt), text, options, seed, report, padded=padded)
         if self._record:
-            assert isinstance(self._context, CachedContext)
+            assert isinstance(self._context, StatefulContext)
             self._keeper.keep(self._made, self._context.keys_values())

@@ -34,6 +34,13 @@ class Wording:
         ids = self._tokenizer_for(what).encode(text) if isinstance(text, str) else text
         return check_tokens(ids, self._spec.vocabulary, self._spec.mask_id, what)
 
+    def prompt(self, given: Prompt) -> Tokens:
+        """The tokens of a prompt, of which there has to be one."""
+        ids = self.tokens(given, "the prompt")
+        if not len(ids):
+            raise FeedError("Expected a prompt of at least one token, got an empty one. Give the text's first words.")
+        return ids
+
     def text(self, tokens: Tokens) -> str:
         """The text of tokens; empty without a tokenizer."""
         return "" if self.tokenizer is None else "".join(self.tokenizer.pieces(tokens.tolist()))

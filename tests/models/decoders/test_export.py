@@ -117,7 +117,7 @@ def test_bundles_are_checked(directory: Path, tmp_path: Path) -> None:
         TextBundle.open(tmp_path)
     manifest = bundle.path / "text.json"
     text = manifest.read_text()
-    manifest.write_text(text.replace('"schema_version": 1', '"schema_version": 9'))
+    manifest.write_text(text.replace('"schema_version": 2', '"schema_version": 9'))
     with pytest.raises(BundleError, match="schema version 9"):
         TextBundle.open(bundle.path)
     manifest.write_text(text.replace('"heads"', '"hats"'))
