@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench bench-families bench-size bench-text code-lm-train demo demo-terrain kernels plugins fidelity generations-study norm-study scenes-train validate test test-fast test-native test-optimum lint clean
+.PHONY: bench bench-families bench-size bench-text code-lm-train demo demo-terrain demo-text kernels plugins fidelity generations-study norm-study scenes-train validate test test-fast test-native test-optimum lint clean
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml $(NATIVE) $(HEADERS)/.tried
 	touch $@
 
 # Measurements, the original model's as well, are taken with memory in huge pages; docs/benchmarks.md says what they do.
-bench bench-families bench-size bench-text demo demo-terrain generations-study norm-study scenes-train: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
+bench bench-families bench-size bench-text code-lm-train demo demo-terrain demo-text generations-study norm-study scenes-train: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
 
 # Takes about a quarter of an hour; bundles are kept in build/bench. Measure on a quiet machine.
 bench: $(STAMP)
@@ -55,6 +55,10 @@ demo: $(STAMP)
 
 demo-terrain: $(STAMP)
 	$(BIN)/python -m retouch.validation.demo --out out/demo-terrain
+
+# A function is completed, and two of its spans are edited.
+demo-text: $(STAMP)
+	$(BIN)/python -m retouch.validation.text.demo --out out/demo-text
 
 fidelity: $(STAMP)
 	$(BIN)/python -m retouch.validation.fidelity --out out/fidelity

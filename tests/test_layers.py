@@ -30,7 +30,7 @@ LAYERS = [
     {"states"},
     {"session"},
     {"calibrate", "drop_in", "sampling", "text"},
-    {"bench", "diagnose"},
+    {"bench", "diagnose", "text_view"},
     {"validation"},
     {"cli"},
 ]

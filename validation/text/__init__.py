@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     # What sampling costs
+    "demo_main",
     "main",
     # How good completions are
     "CodeScore",
@@ -18,6 +19,7 @@ __all__ = [
 ]
 
 from retouch.validation.text._completions import CodeScore, Completion, Verdict, code_prompts, judge, score_code
+from retouch.validation.text._demo import demo_main
 from retouch.validation.text._evaluate import evaluate_main
 from retouch.validation.text._measure import main
 from retouch.validation.text._patterns import PatternScore, score_patterns

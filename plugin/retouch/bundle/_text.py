@@ -103,11 +103,11 @@ class TextManifest:
 class TextBundle:
     """A text bundle: its directory and its manifest.
 
-    ``decode.onnx`` takes ``ids``, ``positions`` and ``write_index`` [B, Q], ``valid`` [B], ``block`` [1], all int64, and
-    ``keys.<layer>``, ``values.<layer>`` [B, kv_heads, S, head_dim], of B texts. It writes every token's keys and values to
-    the row that ``write_index`` says (outputs ``keys.<layer>.next``, which a runtime binds to the same memory) and gives
-    the tokens' ``logits`` [B, Q, vocabulary]. Of its text's first ``valid`` rows a token sees those of its own block of
-    ``block`` tokens and of earlier ones. ``full.onnx`` is the same model without caches.
+    ``decode.onnx`` takes ``ids``, ``positions`` and ``write_index`` [B, Q], ``valid`` [B], ``block`` [1], all int64,
+    and ``keys.<layer>``, ``values.<layer>`` [B, kv_heads, S, head_dim], of B texts. It writes every token's keys and
+    values to the row that ``write_index`` says (outputs ``keys.<layer>.next``, which a runtime binds to the same
+    memory) and gives the tokens' ``logits`` [B, Q, vocabulary]. Of its text's first ``valid`` rows a token sees those
+    of its own block of ``block`` tokens and of earlier ones. ``full.onnx`` is the same model without caches.
     """
 
     path: Path

@@ -16,7 +16,6 @@ from retouch.cli._results import JSON_HELP, result_console, write_json
 from retouch.cli._run import THREADS_HELP
 from retouch.cli._steps import counted, progress_console
 from retouch.cli._text_spans import find_spans, parse_spans
-from retouch.cli._text_view import TextView
 from retouch.errors import FeedError
 from retouch.text import (
     PRESETS,
@@ -28,6 +27,7 @@ from retouch.text import (
     preset,
     read_text_record,
 )
+from retouch.text_view import TextView
 
 text = typer.Typer(help="Texts by block diffusion: make one, edit spans of it, measure.", no_args_is_help=True)
 

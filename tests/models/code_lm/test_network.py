@@ -9,8 +9,8 @@ import torch
 
 from retouch.errors import ModelError
 from retouch.models.code_lm import CodeLmConfig, load_code_lm, load_tokenizer, save_code_lm
-from retouch.models.code_lm._network import CodeLm, block_mask
 from retouch.models.code_lm._doubled import attend_causally, attend_doubled
+from retouch.models.code_lm._network import CodeLm, block_mask
 from retouch.models.code_lm._objective import causal_entropy, corrupt, losses, negative_bound, training_mask
 from retouch.tokens import code_characters
 

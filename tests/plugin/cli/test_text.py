@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from retouch.cli._text_view import TextView
 from retouch.models.code_lm import PATTERNS_MODEL
 from retouch.text import Step, TextSession
+from retouch.text_view import TextView
 from tests.plugin.cli.conftest import Call
 
 PROMPT = "class WidthOwner:\n"

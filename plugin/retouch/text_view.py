@@ -14,6 +14,8 @@ from rich.text import Text
 
 from retouch.text import Step, TextSession
 
+__all__ = ["TextView"]
+
 _SHOWN_LINES = 24
 _MASK = "\N{MEDIUM SHADE}"
 _STYLES = {"given": "dim", "settled": "", "filled": "bold green", "edited": "bold black on yellow", "masked": "blue"}
