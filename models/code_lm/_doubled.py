@@ -46,11 +46,13 @@ def attend_causally(length: int) -> Attend:
 
 def _grouped(query: Tensor, key: Tensor) -> tuple[Tensor, float]:
     """Queries by the head of keys that they share [B, kv_heads, shared, N, head_dim], and the scale of scores."""
-    return query.unflatten(1, (key.shape[1], -1)), 1 / math.sqrt(query.shape[-1])
+    grouped: Tensor = query.unflatten(1, (key.shape[1], -1))  # type: ignore[no-untyped-call]
+    return grouped, 1 / math.sqrt(query.shape[-1])
 
 
 def _blocks(x: Tensor, block: int) -> Tensor:
-    return x.unflatten(3, (-1, block))
+    blocks: Tensor = x.unflatten(3, (-1, block))  # type: ignore[no-untyped-call]
+    return blocks
 
 
 def _hidden(length: int, block: int, behind: int) -> Tensor:

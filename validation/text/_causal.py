@@ -12,7 +12,7 @@ __all__ = ["complete_causally"]
 
 
 @torch.no_grad()
-def complete_causally(network: CodeLm, tokenizer: CharacterTokenizer, prompt: str, length: int) -> Completion:
+def complete_causally(network: CodeLm, tokenizer: CharacterTokenizer, length: int, prompt: str) -> Completion:
     """The likeliest next token, over and over, up to so many or the end. Windows of its training begin anywhere."""
     ids = tokenizer.encode(prompt)
     logits, kept = _read(network, ids, 0, None)

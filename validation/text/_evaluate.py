@@ -6,6 +6,7 @@ import dataclasses
 import json
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -94,14 +95,14 @@ def _code(model: Path, causal: Path | None, count: int, tokens: int, threads: in
         bundle = export_language_model(model, Path(folder) / "bundle")
         with TextSession(bundle, threads=threads) as session:
             for name, options in _SAMPLERS.items():
-                scores[name] = score_code(prompts, lambda text, how=options: _completed(session, text, tokens, how))
+                scores[name] = score_code(prompts, partial(_completed, session, tokens, options))
     if causal is not None:
         network, tokenizer = load_code_lm(causal), load_tokenizer(causal)
-        scores["autoregressive"] = score_code(prompts, lambda text: complete_causally(network, tokenizer, text, tokens))
+        scores["autoregressive"] = score_code(prompts, partial(complete_causally, network, tokenizer, tokens))
     return scores
 
 
-def _completed(session: TextSession, prompt: str, tokens: int, options: SamplerOptions) -> Completion:
+def _completed(session: TextSession, tokens: int, options: SamplerOptions, prompt: str) -> Completion:
     made = session.generate(prompt, tokens, options=options, record=False)
     assert isinstance(made.report, TextReport)
     ended = made.tokens[-1] == session.model.spec.eos_id

@@ -98,6 +98,14 @@ class StatefulContext(Context, Protocol):
         """The arrays with all rows, by the names of the graph's inputs; further reads may change them."""
 
 
+@runtime_checkable
+class WideningContext(Context, Protocol):
+    """A context that can let several blocks see each other."""
+
+    def read_widened(self, ids: Tokens, start: int, block: int) -> Logits:
+        """As :meth:`read`, with blocks of so many tokens. What was read before stays as it is."""
+
+
 class CachedContext:
     """Keys and values of what was read lie in memory, and are exact: no token sees a later block.
 
@@ -109,13 +117,16 @@ class CachedContext:
         self._spec = spec
         self._limit = rows
         self._kept = kept
-        self._block = np.array([spec.block])
         self._rows = 0
         self._arrays: KeysValues = {}
         self._hold(min(rows, spec.block))
 
     def read(self, ids: Tokens, start: int) -> Logits:
         """See :class:`Context`."""
+        return self.read_widened(ids, start, self._spec.block)
+
+    def read_widened(self, ids: Tokens, start: int, block: int) -> Logits:
+        """See :class:`WideningContext`."""
         end = start + len(ids)
         check_rows(end, self._limit)
         if end > self._rows:
@@ -126,7 +137,7 @@ class CachedContext:
             "positions": positions,
             "write_index": positions,
             "valid": np.array([end]),
-            "block": self._block,
+            "block": np.array([block]),
         }
         logits: Logits = self._binding.run(feeds)["logits"][0]
         return logits

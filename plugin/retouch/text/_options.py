@@ -90,6 +90,8 @@ class SamplerOptions:
         window: what a block's tokens see.
         oscillation: what is done about edits that go in circles.
         patience: with a temperature, a block without masks counts as oscillating once a token was edited more often.
+        multi_block: so many blocks, counted from the text's start, see each other once all of them are filled, and
+            are edited together (LLaDA2.1's multi-block editing); 1: none do.
     """
 
     threshold: float = 0.95
@@ -107,6 +109,7 @@ class SamplerOptions:
     window: Window = Window.BLOCKS
     oscillation: Oscillation = Oscillation.STOP
     patience: int = 3
+    multi_block: int = 1
 
     def __post_init__(self) -> None:
         """Checks every number.
@@ -121,11 +124,16 @@ class SamplerOptions:
             _within("top_p", self.top_p, 0, 1)
         _within("temperature", self.temperature, 0, float("inf"))
         _within("stutter_penalty", self.stutter_penalty, 0, float("inf"))
-        least = {"min_transfer": 1, "steps": 1, "max_post_steps": 0, "top_k": 1, "patience": 1}
+        least = {"min_transfer": 1, "steps": 1, "max_post_steps": 0, "top_k": 1, "patience": 1, "multi_block": 1}
         for name, smallest in least.items():
             value = getattr(self, name)
             if value is not None or name not in {"steps", "top_k"}:
                 check_count(name, value, smallest)
+        if self.multi_block > 1 and (not self.edits or self.window is not Window.BLOCKS):
+            raise SamplingError(
+                f"Expected edits and Window.BLOCKS with multi_block={self.multi_block}, got edit_threshold "
+                f"{self.edit_threshold} and {self.window}. Give an edit_threshold, or leave multi_block at 1."
+            )
 
     @property
     def edits(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from retouch.text._model import Context, Logits, Tokens
+from retouch.text._model import Context, Logits, Tokens, WideningContext
 
 
 class Reader:
@@ -41,6 +41,16 @@ class Reader:
         else:
             self._read(*pending)
             self._pending = (tokens, start)
+
+    def read_widened(self, tokens: Tokens, start: int, block: int) -> Logits:
+        """The logits of several blocks' tokens that see each other. The blocks have to be read again afterwards."""
+        if self._pending is not None and self._pending[1] < start:
+            self.finish()
+        self._pending = None
+        assert isinstance(self.context, WideningContext)
+        self.reads += 1
+        self.tokens += len(tokens)
+        return self.context.read_widened(tokens, start, block)
 
     def finish(self) -> Logits | None:
         """Reads what was postponed; its logits, if there was something."""

@@ -10,7 +10,8 @@ import numpy as np
 
 from retouch.bundle import DecoderSpec
 from retouch.errors import SamplingError
-from retouch.text._model import Context, Tokens
+from retouch.text._model import Context, Tokens, WideningContext
+from retouch.text._multi_block import GroupTask, edit_group
 from retouch.text._options import QUALITY, EosRule, SamplerOptions, check_count
 from retouch.text._reader import Reader
 from retouch.text._settle import BlockTask, Mask, Tally, settle
@@ -109,6 +110,11 @@ class BlockDiffusionSampler:
             SamplingError: the text would be longer than the model's longest.
         """
         spec = self.spec
+        if self.options.multi_block > 1 and not isinstance(context, WideningContext):
+            raise SamplingError(
+                f"Expected a single text with a cache for multi_block={self.options.multi_block}: only its reads can "
+                "let blocks see each other. Use cache=True and no batch, or multi_block=1."
+            )
         prompt = check_tokens(prompt, spec.vocabulary, spec.mask_id, "the prompt")
         text = np.full(self.rows(len(prompt), length), spec.mask_id)
         text[: len(prompt)] = prompt
@@ -167,16 +173,62 @@ class BlockDiffusionSampler:
         callback: Callback | None,
     ) -> Iterator[FinishedBlock]:
         block, wanted = self.spec.block, prompt + length
+        group = block * self.options.multi_block
+        waiting = first  # start of the first block that was not given out
         for start in range(first, len(text), block):
-            fixed = np.arange(start, start + block) < prompt
-            tokens = self.settle_block(start, text[start : start + block], fixed, reader, seed, tally, callback)
-            answer = tokens[max(prompt - start, 0) : wanted - start]
-            ends = np.flatnonzero(answer == self.spec.eos_id)
-            stop = bool(ends.size) and self.options.eos is not EosRule.IGNORED
-            last = stop or start + block == len(text)
-            yield FinishedBlock(start, tokens, answer[: ends[0] + 1] if stop else answer, last)
-            if stop:
-                return
+            end = start + block
+            fixed = np.arange(start, end) < prompt
+            text[start:end] = self.settle_block(start, text[start:end], fixed, reader, seed, tally, callback)
+            stop = self._ends(text[max(prompt, start) : min(end, wanted)])
+            if not (stop or end % group == 0 or end == len(text)):
+                continue
+            if end - waiting > block:
+                self._edit_group(waiting, text[waiting:end], prompt, reader, seed, tally, callback)
+            for place in range(waiting, end, block):
+                finished = self._finished(place, text, prompt, wanted)
+                yield finished
+                if finished.last:
+                    return
+            waiting = end
+
+    def _finished(self, start: int, text: Tokens, prompt: int, wanted: int) -> FinishedBlock:
+        end = start + self.spec.block
+        answer = text[max(prompt, start) : min(end, wanted)].copy()
+        stop = self._ends(answer)
+        new = answer[: int(np.argmax(answer == self.spec.eos_id)) + 1] if stop else answer
+        return FinishedBlock(start, text[start:end].copy(), new, stop or end == len(text))
+
+    def _ends(self, answer: Tokens) -> bool:
+        return self.options.eos is not EosRule.IGNORED and bool((answer == self.spec.eos_id).any())
+
+    def _edit_group(
+        self,
+        start: int,
+        tokens: Tokens,
+        prompt: int,
+        reader: Reader,
+        seed: int,
+        tally: Tally,
+        callback: Callback | None,
+    ) -> None:
+        """Edits finished blocks together, in place, and has them read again as the blocks that they are."""
+        block = self.spec.block
+
+        def told(now: Tokens, edited: Mask) -> None:
+            for offset in range(0, len(now), block):
+                part = slice(offset, offset + block)
+                if callback is not None and edited[part].any():
+                    callback(Step(start + offset, now[part], np.zeros(block, bool), edited[part]))
+
+        task = GroupTask(
+            tokens.copy(),
+            np.arange(start, start + len(tokens)) < prompt,
+            partial(reader.read_widened, start=start, block=block * self.options.multi_block),
+            lambda step: np.random.default_rng((seed, start, step, self.options.multi_block)),
+            told,
+        )
+        tokens[:] = edit_group(task, self.options, self.spec.mask_id, tally)
+        reader.postpone(tokens.copy(), start)
 
 
 def _generator(seed: int, start: int, step: int) -> np.random.Generator:
