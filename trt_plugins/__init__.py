@@ -14,7 +14,8 @@ __all__ = [
     "outdated",
 ]
 
+from retouch.engines.tensorrt import Target
 from retouch.trt_plugins._build import BuiltEngine, build, outdated
 from retouch.trt_plugins._options import BuildOptions
+from retouch.trt_plugins._precision import Precision
 from retouch.trt_plugins._row_counts import DEFAULT_ROWS
-from retouch.trt_plugins._target import Precision, Target

@@ -9,16 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from retouch.bundle import Bundle, EngineSpec, FileSpec, ProfileSpec, check_writable, store_engine
+from retouch.bundle import VERSION_COMPATIBLE, Bundle, EngineSpec, FileSpec, ProfileSpec, check_writable, store_engine
+from retouch.engines.tensorrt import Library, load_library
 from retouch.errors import BundleError
 from retouch.trt_plugins._compile import Work, compile_graph
 from retouch.trt_plugins._graphs import BuildGraph, LoadedGraph, graphs_of, load_graph
-from retouch.trt_plugins._library import Library, load_library
 from retouch.trt_plugins._open_dims import input_shapes
 from retouch.trt_plugins._options import BuildOptions, precision_of
+from retouch.trt_plugins._precision import Precision
 from retouch.trt_plugins._profiles import profiles
 from retouch.trt_plugins._row_counts import row_counts
-from retouch.trt_plugins._target import Precision
 
 __all__ = ["BuiltEngine", "build", "outdated"]
 
@@ -142,6 +142,7 @@ def _made(bundle: Bundle, library: Library, plan: _Planned, options: BuildOption
         version=library.version,
         precision=plan.precision,
         devices=engine.devices,
+        traits=(VERSION_COMPATIBLE,) if options.version_compatible else (),
         outputs=plan.graph.outputs,
         profiles=plan.profiles,
         source=plan.source,

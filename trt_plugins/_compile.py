@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from retouch.bundle import ProfileSpec
+from retouch.engines.tensorrt import Library, Messages, logger
 from retouch.errors import BuildError, EngineMissingError
 from retouch.trt_plugins._devices import card, chosen_devices
 from retouch.trt_plugins._graphs import LoadedGraph
-from retouch.trt_plugins._library import Library
-from retouch.trt_plugins._messages import Messages, logger
 from retouch.trt_plugins._open_dims import Shape, input_shapes
 from retouch.trt_plugins._options import BuildOptions
 from retouch.trt_plugins._parse import parse, strongly_typed
+from retouch.trt_plugins._precision import Precision
 from retouch.trt_plugins._progress import progress_monitor
-from retouch.trt_plugins._target import Precision
 
 __all__ = ["Engine", "Work", "compile_graph"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import onnx
 
-from retouch.bundle import Bundle, EditGraphSpec, read_shared, relocate
+from retouch.bundle import Bundle, EditGraphSpec, prepared_groups, read_shared, relocate
 from retouch.engines.ort import prune_file
 from retouch.errors import BuildRequestError
 
@@ -65,7 +65,8 @@ def graphs_of(bundle: Bundle, modes: Sequence[str]) -> list[BuildGraph]:
     found = [BuildGraph(manifest.base_file, (*own, *(f"cacheable.{item}" for item in kept)))]
     for spec in edits:
         if spec.prep_file is not None:
-            found.append(BuildGraph(spec.prep_file, tuple(tensor.name for tensor in spec.prepared)))
+            groups = prepared_groups(bundle.path / spec.prep_file)
+            found += [BuildGraph(spec.prep_file, group.outputs) for group in groups]
         found.append(BuildGraph(spec.file, (*own, *(f"update.{item}" for item in spec.updates)), spec))
     return found
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from retouch.bundle import Manifest
+from retouch.engines.tensorrt import Target
 from retouch.errors import BuildRequestError
+from retouch.trt_plugins._precision import Precision
 from retouch.trt_plugins._row_counts import DEFAULT_ROWS
-from retouch.trt_plugins._target import Precision, Target
 
 __all__ = ["BuildOptions", "precision_of"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import onnx
 
+from retouch.engines.tensorrt import Messages
 from retouch.errors import BuildError
 from retouch.trt_plugins._graphs import LoadedGraph
-from retouch.trt_plugins._messages import Messages
 
 __all__ = ["Refusal", "parse", "strongly_typed"]
 

@@ -10,6 +10,7 @@ __all__ = [
     "BuildRequestError",
     "BundleError",
     "CoverageError",
+    "DeviceMemoryError",
     "EngineError",
     "EngineMissingError",
     "ExportError",
@@ -91,6 +92,10 @@ class NonFiniteError(RetouchError, FloatingPointError):
 
 class EngineError(RetouchError, RuntimeError):
     """An inference engine failed on what it was given."""
+
+
+class DeviceMemoryError(EngineError):
+    """A card has not as much free memory as a run needs, even after states were moved to the host."""
 
 
 class EngineMissingError(RetouchError, ImportError):

@@ -33,7 +33,7 @@ def sizes(bundle: Bundle, region: Region) -> dict[str, int]:
 def engine(read_only_bundle: Bundle) -> EngineSpec:
     manifest = read_only_bundle.manifest
     made = profiles(manifest, manifest.edits["cached"], shapes_of(read_only_bundle), COUNTS)
-    return EngineSpec("edit.onnx", "tensorrt-rtx", "1", "float32", (), (), made, "", FileSpec(0, ""))
+    return EngineSpec("edit.onnx", "tensorrt-rtx", "1", "float32", (), (), (), made, "", FileSpec(0, ""))
 
 
 def box(y: int, x: int, height: int, width: int) -> NDArray[np.bool_]:

@@ -8,10 +8,10 @@ import types
 import pytest
 
 from retouch.bundle import Bundle
+from retouch.engines.tensorrt import load_library
 from retouch.errors import BuildRequestError, EngineMissingError
 from retouch.trt_plugins import BuildOptions, Precision, Target, build
 from retouch.trt_plugins._graphs import graphs_of
-from retouch.trt_plugins._library import load_library
 from retouch.trt_plugins._options import precision_of
 
 

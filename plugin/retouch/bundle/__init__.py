@@ -15,11 +15,19 @@ __all__ = [
     "relocate",
     "write_shared",
     # Engines built from its graphs
+    "PLUGINS",
+    "REFIT",
+    "STRIPPED",
+    "TRAITS",
+    "VERSION_COMPATIBLE",
     "EngineSpec",
     "ProfileSpec",
     "check_writable",
     "is_engine_file",
     "store_engine",
+    # Which prepared inputs become stale together
+    "PreparedGroup",
+    "prepared_groups",
     # Bundles of language models
     "DecoderSpec",
     "SymbolsSpec",
@@ -58,7 +66,7 @@ __all__ = [
 from retouch.bundle._bundle import MANIFEST_FILE, Bundle, Check
 from retouch.bundle._engine_files import is_engine_file
 from retouch.bundle._engine_store import check_writable, store_engine
-from retouch.bundle._engines import EngineSpec, ProfileSpec
+from retouch.bundle._engines import PLUGINS, REFIT, STRIPPED, TRAITS, VERSION_COMPATIBLE, EngineSpec, ProfileSpec
 from retouch.bundle._file_spec import FileSpec
 from retouch.bundle._grids import BlocksSpec, GridSpec, JointSpec, PickedSpec, ViewSpec
 from retouch.bundle._manifest import (
@@ -77,6 +85,7 @@ from retouch.bundle._manifest import (
     TensorSpec,
     total_bytes,
 )
+from retouch.bundle._prepared_groups import PreparedGroup, prepared_groups
 from retouch.bundle._serde import manifest_from_json, manifest_to_json
 from retouch.bundle._shared import SharedSpec, read_shared, relocate, write_shared
 from retouch.bundle._text import (

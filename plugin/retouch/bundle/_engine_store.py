@@ -37,8 +37,9 @@ def check_writable(bundle: Path, target: str) -> None:
 def store_engine(bundle: Path, contents: memoryview, spec: EngineSpec) -> str:
     """Writes an engine into a bundle and lists it in the manifest; returns its path in the bundle.
 
-    It takes the place of the engine of the same graph, target and precision. The file is complete before the manifest
-    names it, and the old one goes only after that: whatever happens in between, the manifest names what is there.
+    It takes the place of the engine of the same graph, target, precision and outputs. The file is complete before the
+    manifest names it, and the old one goes only after that: whatever happens in between, the manifest names what is
+    there.
 
     Args:
         bundle: the bundle's directory.
@@ -67,7 +68,9 @@ def store_engine(bundle: Path, contents: memoryview, spec: EngineSpec) -> str:
 
 
 def _same_place(one: EngineSpec, other: EngineSpec) -> bool:
-    return (one.graph, one.target, one.precision) == (other.graph, other.target, other.precision)
+    """Whether one is there for what the other is; the groups of a graph's prepared inputs are engines of their own."""
+    alike = (one.graph, one.target, one.precision) == (other.graph, other.target, other.precision)
+    return alike and not {*one.outputs}.isdisjoint(other.outputs)
 
 
 def _sweep(bundle: Path, listed: set[str]) -> None:

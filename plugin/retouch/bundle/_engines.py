@@ -10,6 +10,10 @@ from retouch.bundle._file_spec import FileSpec
 ENGINES_FOLDER = "engines"
 """The folder of a bundle that holds them."""
 
+VERSION_COMPATIBLE, PLUGINS, REFIT, STRIPPED = TRAITS = ("version-compatible", "plugins", "refit", "stripped")
+"""What an engine may be: one that later versions of the same major version read, one that needs Retouch's plugins, one
+whose weights can be replaced, one that holds no weights and gets them when it is loaded."""
+
 
 @dataclass(frozen=True)
 class ProfileSpec:
@@ -39,7 +43,9 @@ class EngineSpec:
         target: what runs it: ``tensorrt-rtx`` or ``tensorrt``.
         version: version of the library that built it; another one does not read it.
         precision: ``float32``, ``tf32``, ``float16`` or ``bfloat16``.
-        devices: compute capabilities that it runs on, like ``8.9``, or the name of the one card that it was tuned on.
+        devices: compute capabilities that it runs on, like ``8.9``, or the name of the one card that it was tuned on;
+            none means what the library builds for by itself.
+        traits: what else it is, among ``TRAITS``.
         outputs: names of its outputs.
         profiles: what sizes it is made for, smallest first; empty if no dim is open.
         source: digest of everything that it was made from and by.
@@ -51,6 +57,7 @@ class EngineSpec:
     version: str
     precision: str
     devices: tuple[str, ...]
+    traits: tuple[str, ...]
     outputs: tuple[str, ...]
     profiles: tuple[ProfileSpec, ...]
     source: str

@@ -10,7 +10,7 @@ from retouch.bundle._engines import EngineSpec
 from retouch.bundle._file_spec import FileSpec
 from retouch.bundle._grids import GridSpec
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 _WHOLE = ("densified", "recomputed", "statistic")
 """Plans of nodes that every edit computes whole."""

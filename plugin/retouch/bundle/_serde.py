@@ -11,6 +11,7 @@ from retouch.errors import BundleError
 from retouch.files import parse_json, read_dataclass
 
 _WITHOUT_ENGINES = 3
+_WITHOUT_TRAITS = 4
 
 
 def manifest_to_json(manifest: Manifest) -> str:
@@ -53,10 +54,16 @@ def manifest_from_json(text: str, where: str) -> Manifest:
 
 
 def _upgraded(data: dict[str, Any]) -> dict[str, Any]:
-    """Version 3 knew no engines and no build files; the rest is as it was."""
-    if type(data.get("schema_version")) is int and data["schema_version"] == _WITHOUT_ENGINES:
-        return {**data, "engines": {}, "recipe": "", "schema_version": SCHEMA_VERSION}
-    return data
+    """Version 3 knew no engines and no build files, version 4 no traits of engines; the rest is as it was."""
+    version = data.get("schema_version")
+    if type(version) is not int or version not in (_WITHOUT_ENGINES, _WITHOUT_TRAITS):
+        return data
+    if version == _WITHOUT_ENGINES:
+        data = {**data, "engines": {}, "recipe": ""}
+    engines = data.get("engines")
+    if isinstance(engines, dict):
+        engines = {name: {**spec, "traits": []} if isinstance(spec, dict) else spec for name, spec in engines.items()}
+    return {**data, "engines": engines, "schema_version": SCHEMA_VERSION}
 
 
 def _block(value: Any) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 __all__ = [
     "Binding",
     "Engine",
+    "Movable",
     "Program",
     "Value",
 ]
 
-from retouch.engines._protocol import Binding, Engine, Program, Value
+from retouch.engines._protocol import Binding, Engine, Movable, Program, Value

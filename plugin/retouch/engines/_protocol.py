@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,8 +32,19 @@ class Value(Protocol):
         """The contents as a read-only array, without a copy where the engine keeps them in host memory."""
 
 
+class Movable(Value, Protocol):
+    """A value in memory that is short."""
+
+    def move_to_host(self) -> int:
+        """Frees that memory, unless a run reads the value; returns how many bytes became free."""
+
+
 class Binding(Protocol):
     """A program with its inputs in place, for repeated runs in which few inputs change. Belongs to one thread."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is worth saying about the last run."""
 
     def run(self, changed: Mapping[str, Value]) -> dict[str, Value]:
         """The program's outputs, in fresh memory, after replacing the ``changed`` inputs; they stay replaced.
@@ -57,6 +68,9 @@ class Program(Protocol):
     def kernels(self) -> Mapping[str, int]:
         """The number of nodes per operator that run on kernels of Retouch's own."""
 
+    def refusal(self, inputs: Mapping[str, Value]) -> str | None:
+        """Why the program does not take inputs of these shapes, ``None`` if it does; inputs may be left out."""
+
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """The outputs, in fresh memory. Inputs that the program does not have are passed over."""
 
@@ -77,6 +91,15 @@ class Engine(Protocol):
 
     def value(self, array: NDArray[Any]) -> Value:
         """The array as a value. The caller does not change the array any more: host engines share its memory."""
+
+    def adopt(self, tensor: object) -> Value | None:
+        """A copy, on the engine's device, of another library's tensor there; ``None`` if it is not there."""
+
+    def refusal(self, graph: Path) -> str | None:
+        """Why the engine cannot run a graph of the bundle, ``None`` if it can."""
+
+    def relieved_by(self, relieve: Callable[[int], int]) -> None:
+        """Has a method make room for so many bytes where memory is short; it returns how many it freed."""
 
     def open(self, graph: Path, outputs: Sequence[str] | None = None) -> Program:
         """A program that computes only those outputs of a graph file; ``None`` means all of them."""

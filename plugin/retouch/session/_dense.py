@@ -11,6 +11,7 @@ from retouch.bundle import CacheableSpec
 from retouch.engines import Value
 from retouch.region import ActiveRows, merged_output
 from retouch.session._edit import Edit, Outcome
+from retouch.session._mode import edit_spec
 from retouch.session._run import OUTPUTS
 from retouch.session._runtime import Runtime
 from retouch.session._states_read import StatesRead
@@ -29,12 +30,20 @@ def dense_reason(runtime: Runtime, edit: Edit, *, fallback: bool) -> tuple[bool,
     return True, f"{ratio:.3f} of the FLOPs, from the break-even of {measured.flop_ratio:.3f} on a full run is faster"
 
 
+def refusal(runtime: Runtime, edit: Edit, *, record: bool) -> str | None:
+    """Why the engine does not take the edit's rows, ``None`` if it does."""
+    key, spec = edit_spec(runtime.manifest, edit.group_norm)
+    program = runtime.programs.edit(spec, record=record)
+    return program.refusal(runtime.regions.inputs(edit.region, key, spec))
+
+
 def run_dense(runtime: Runtime, edit: Edit, *, record: bool) -> Outcome:
     """What a full run computes at the active rows; with ``record``, the updates of the cacheables too."""
     base = runtime.store.get(edit.run, runtime.bundle.fingerprint, OUTPUTS)
     start = time.perf_counter()
     program = runtime.programs.base(runtime.kept if record else ())
-    values = program.run(edit.feeds)
+    binding = program.bind(edit.feeds)
+    values = binding.run({})
     return Outcome(
         outputs=_merged(runtime, base, values, edit.region.active),
         updates=_updates(runtime, values, edit.region.active) if record else None,
@@ -44,6 +53,7 @@ def run_dense(runtime: Runtime, edit: Edit, *, record: bool) -> Outcome:
         index_seconds=0.0,
         prepare_seconds=0.0,
         run_seconds=time.perf_counter() - start,
+        notes=binding.notes,
     )
 
 

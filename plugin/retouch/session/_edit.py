@@ -44,6 +44,7 @@ class Outcome:
         read: the states that were read: how many, and their size.
         prepared: where prepared inputs came from, by what they depend on.
         kernels: nodes per operator on kernels of Retouch's own.
+        notes: what the engine says about the run.
         index_seconds: time for index inputs.
         prepare_seconds: time for prepared inputs.
         run_seconds: time for the rest.
@@ -57,6 +58,7 @@ class Outcome:
     index_seconds: float
     prepare_seconds: float
     run_seconds: float
+    notes: tuple[str, ...] = ()
 
 
 def run_edit(runtime: Runtime, edit: Edit, *, record: bool) -> Outcome:
@@ -77,6 +79,7 @@ def run_edit(runtime: Runtime, edit: Edit, *, record: bool) -> Outcome:
 
     with runtime.bindings.lend(place, bind) as binding:
         values = binding.run(edit.feeds)
+        notes = binding.notes
     return Outcome(
         outputs={output.tensor.name: values[output.tensor.name] for output in runtime.manifest.outputs},
         updates={item: values[f"update.{item}"] for item in spec.updates} if record else None,
@@ -86,4 +89,5 @@ def run_edit(runtime: Runtime, edit: Edit, *, record: bool) -> Outcome:
         index_seconds=indexed - start,
         prepare_seconds=ready - indexed,
         run_seconds=time.perf_counter() - ready,
+        notes=notes,
     )

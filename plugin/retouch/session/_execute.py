@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from functools import partial
 
+from retouch.errors import EngineError
 from retouch.session._commit import commit_edit
-from retouch.session._dense import dense_reason, run_dense
+from retouch.session._dense import dense_reason, refusal, run_dense
 from retouch.session._edit import Edit, Outcome, run_edit
 from retouch.session._finite import check_finite
 from retouch.session._report import Report, Seconds, summary
@@ -19,6 +20,14 @@ def execute(runtime: Runtime, edit: Edit, start: float, *, fallback: bool, recor
     """The result of an edit that began at that time, on the path that is faster."""
     indexed = time.perf_counter() - start
     dense, reason = dense_reason(runtime, edit, fallback=fallback)
+    refused = None if dense else refusal(runtime, edit, record=record)
+    if refused is not None:
+        if not fallback:
+            raise EngineError(
+                f"Expected an engine that takes the edit, but {refused}. Build one for more rows (--profile rows=all), "
+                "or allow the dense fallback."
+            )
+        dense, reason = True, f"{refused}; a full run was made"
     outcome = _run(runtime, edit, dense=dense, record=record)
     return finish(runtime, edit, outcome, start, reason=reason, dense=dense, indexed=indexed)
 
@@ -54,7 +63,7 @@ def finish(
         run=outcome.run_seconds,
     )
     report = _report(runtime, edit, outcome, dense=dense, reason=reason, seconds=seconds, stacked=stacked)
-    return Result(arrays(outcome.outputs), report, partial(_commit, runtime, edit, outcome, dense))
+    return Result(arrays(outcome.outputs), report, partial(_commit, runtime, edit, outcome, dense), outcome.outputs)
 
 
 def _run(runtime: Runtime, edit: Edit, *, dense: bool, record: bool) -> Outcome:
@@ -97,5 +106,6 @@ def _report(
         threads=runtime.engine.threads,
         kernels=outcome.kernels,
         ignored=0 if edit.change is None else edit.change.ignored,
+        notes=outcome.notes,
         stacked=stacked,
     )

@@ -35,7 +35,42 @@ def checked_feeds(
     return {spec.name: _checked_feed(spec, feeds[spec.name]) for spec in inputs if spec.name in feeds}
 
 
-def _check_names(inputs: Sequence[str], feeds: Mapping[str, ArrayLike], partial: bool) -> None:
+def feed_values(
+    engine: Engine, inputs: Sequence[TensorSpec], feeds: Mapping[str, object], *, partial: bool = False
+) -> dict[str, Value]:
+    """Copies of the feeds as values of an engine; tensors that lie on its device do not leave it.
+
+    Args:
+        engine: the engine.
+        inputs: the model's inputs.
+        feeds: one array, or tensor of a library that has ``__dlpack__``, per input, by name.
+        partial: whether inputs may be left out.
+
+    Raises:
+        FeedError: an input is missing, a name is not an input's, or a shape or dtype does not fit.
+    """
+    given: object = feeds
+    named: Mapping[str, object] = given if isinstance(given, Mapping) else {}
+    specs = {spec.name: spec for spec in inputs}
+    adopted = {name: engine.adopt(feed) for name, feed in named.items() if name in specs}
+    values = {name: _checked_value(specs[name], value) for name, value in adopted.items() if value is not None}
+    if values:
+        _check_names([*specs], named, partial)
+    others = {name: feed for name, feed in named.items() if name not in values} if values else feeds
+    checked = checked_feeds(inputs, others, partial=partial or bool(values))  # type: ignore[arg-type]
+    return {**values, **{name: engine.value(array) for name, array in checked.items()}}
+
+
+def _checked_value(spec: TensorSpec, value: Value) -> Value:
+    if (value.shape, value.dtype) != (spec.shape, spec.dtype):
+        raise FeedError(
+            f"Expected feed {spec.name!r} of shape {spec.shape} and dtype {spec.dtype}, got {value.shape} and "
+            f"{value.dtype}. Tensors on the engine's device are taken as they are: convert it there."
+        )
+    return value
+
+
+def _check_names(inputs: Sequence[str], feeds: Mapping[str, object], partial: bool) -> None:
     missing = [] if partial else [name for name in inputs if name not in feeds]
     extra = [name for name in feeds if name not in inputs]
     if missing or extra:
@@ -94,13 +129,10 @@ def _converted(spec: TensorSpec, array: NDArray[Any], dtype: np.dtype[Any]) -> N
     return converted
 
 
-def merged_feeds(kept: Mapping[str, Value], changed: Mapping[str, NDArray[Any]], engine: Engine) -> dict[str, Value]:
+def merged_feeds(kept: Mapping[str, Value], changed: Mapping[str, Value]) -> dict[str, Value]:
     """A run's feeds with some of them changed; a feed with the same bits stays the very value that the run has."""
-    merged = dict(kept)
-    for name, array in changed.items():
-        if not _same_bits(array, kept[name].numpy()):
-            merged[name] = engine.value(array)
-    return merged
+    new = {name: value for name, value in changed.items() if not _same_bits(value.numpy(), kept[name].numpy())}
+    return {**kept, **new}
 
 
 def _same_bits(one: NDArray[Any], other: NDArray[Any]) -> bool:

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from retouch.bundle import EditGraphSpec
+from retouch.bundle import EditGraphSpec, PreparedGroup
 from retouch.engines import Value
-from retouch.session._prepared_groups import PreparedGroup
 
 if TYPE_CHECKING:
     from retouch.session._runtime import Runtime

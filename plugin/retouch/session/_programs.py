@@ -6,10 +6,9 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from retouch.bundle import Bundle, EditGraphSpec
+from retouch.bundle import Bundle, EditGraphSpec, PreparedGroup, prepared_groups
 from retouch.engines import Engine, Program
 from retouch.session._lru import Lru
-from retouch.session._prepared_groups import PreparedGroup, prepared_groups
 
 _Key = tuple[str, tuple[str, ...]]
 

@@ -65,6 +65,7 @@ class Report:
         stacked: number of edits that were computed in the same run; its time is ``seconds`` of each of them.
         prepared_by: the same for every group of prepared inputs, named after what it depends on: conditions, and
             ``states`` for those of the base run. A group is reused only for conditions with the same contents.
+        notes: what the engine says about the run: the profile it took, states that had to move to host memory.
     """
 
     path: EditPath
@@ -88,6 +89,7 @@ class Report:
     ignored: int = 0
     stacked: int = 1
     prepared_by: Mapping[str, Source] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         rows = ", ".join(f"{grid}: {count}" for grid, count in self.active_rows.items())
@@ -104,6 +106,8 @@ class Report:
             f"prepare {1e3 * self.seconds.prepare:.1f}, run {1e3 * self.seconds.run:.1f})",
             "engine": f"{self.engine}, {self.threads} thread{'s' if self.threads > 1 else ''}",
         }
+        if self.notes:
+            lines["notes"] = "; ".join(self.notes)
         if self.kernels:
             lines["kernels"] = ", ".join(f"{name}: {count}" for name, count in self.kernels.items())
         if self.ignored:

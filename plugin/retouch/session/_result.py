@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from retouch.engines import Value
 from retouch.session._report import Report
 from retouch.session._run import Run
 
@@ -19,11 +20,14 @@ class Result:
     Attributes:
         outputs: the model's outputs (read-only arrays); rows outside the active set are the base run's, bit for bit.
         report: how they came about.
+        values: the outputs where the engine has them. Those of an engine on a GPU have ``__dlpack__``, so that
+            ``torch.from_dlpack`` and its like take them without a copy; nobody may change them.
     """
 
     outputs: Mapping[str, NDArray[Any]] = field(repr=False)
     report: Report
     _commit: Callable[[], Run] = field(repr=False)
+    values: Mapping[str, Value] = field(repr=False)
 
     def commit(self) -> Run:
         """A new run that this edit becomes, for the next edit to be based on; the base run stays as it is.

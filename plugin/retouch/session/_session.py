@@ -16,13 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from retouch.bundle import Bundle
 from retouch.engines import Program
-from retouch.engines.ort import OrtEngine, Provider
+from retouch.engines.ort import Provider
 from retouch.errors import RetouchError, RunError
 from retouch.region import Region, RegionPolicy
 from retouch.session._change import change_of
 from retouch.session._edit import Edit
+from retouch.session._engines import ORT, checked_engine, make_store, start_engine
 from retouch.session._execute import execute
-from retouch.session._feeds import checked_feeds, merged_feeds
+from retouch.session._feeds import feed_values, merged_feeds
 from retouch.session._finite import check_finite
 from retouch.session._frozen import check_conditions
 from retouch.session._load_run import load_run
@@ -55,6 +56,8 @@ class EditSession:
         threads: int | None = None,
         group_norm: GroupNormMode = "auto",
         store: StateStore | None = None,
+        *,
+        engine: str = ORT,
     ) -> None:
         """Stores the arguments.
 
@@ -66,13 +69,19 @@ class EditSession:
                 moments that are expected to err less, ``cached`` ones in bundles that were not calibrated. Base runs
                 keep what it needs: ``cached`` keeps less, ``corrected`` serves all, and so does ``auto`` where it has
                 a choice.
-            store: where runs are kept; ``None`` means in memory, until the session closes.
+            store: where runs are kept; ``None`` means in memory, on a GPU in its memory, until the session closes.
+            engine: what runs the graphs: ``onnxruntime``, or ``tensorrt-rtx`` or ``tensorrt`` for engines that were
+                built from the bundle (``retouch build``).
+
+        Raises:
+            RetouchError: there is no such mode or engine, or the engine has no providers or threads.
         """
         self._bundle = bundle
         self._providers = providers
         self._threads = threads
         self._group_norm = checked_mode(group_norm)
         self._store = store
+        self._engine = checked_engine(engine, providers, threads)
         self._lock = threading.Lock()
         self._runtime: Runtime | None = None
 
@@ -135,9 +144,7 @@ class EditSession:
             NonFiniteError: an output holds NaN or infinity.
         """
         runtime = self._opened()
-        values = {
-            name: runtime.engine.value(array) for name, array in checked_feeds(runtime.manifest.inputs, feeds).items()
-        }
+        values = feed_values(runtime.engine, runtime.manifest.inputs, feeds)
         results = runtime.programs.base(runtime.kept if record else ()).run(values)
         outputs = {output.tensor.name: results[output.tensor.name] for output in runtime.manifest.outputs}
         for name, value in outputs.items():
@@ -249,19 +256,20 @@ class EditSession:
 
     def _start(self) -> Runtime:
         bundle = self._bundle if isinstance(self._bundle, Bundle) else Bundle.open(self._bundle)
-        engine = OrtEngine(self._providers, self._threads)
-        store = StateStore() if self._store is None else self._store
+        store = make_store(self._engine) if self._store is None else self._store
         if not isinstance(store, StateStore):
             raise RetouchError(f"Expected store to be a StateStore, got {type(store).__name__}. None makes one.")
+        engine = start_engine(self._engine, bundle, self._providers, self._threads)
+        engine.relieved_by(store.relieve)
         return Runtime.start(bundle, engine, store, self._group_norm)
 
     @staticmethod
     def _resolved(runtime: Runtime, run_id: str, request: EditRequest, mode: GroupNormMode) -> Edit:
         """What an edit asks for, with the run's own feeds where none are given."""
         kept = runtime.store.get(run_id, runtime.bundle.fingerprint, FEEDS)
-        changed = checked_feeds(runtime.manifest.inputs, request.feeds, partial=True)
+        changed = feed_values(runtime.engine, runtime.manifest.inputs, request.feeds, partial=True)
         active = runtime.regions.active(as_region(request.region, request.policy))
-        merged = merged_feeds(kept, changed, runtime.engine)
+        merged = merged_feeds(kept, changed)
         states = runtime.store.get(run_id, runtime.bundle.fingerprint, STATES).keys()
         change = change_of(runtime.manifest.editable, kept, merged, active.editable)
         policy = active.region.policy

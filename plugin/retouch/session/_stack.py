@@ -83,6 +83,9 @@ def _reason_against(runtime: Runtime, edits: Sequence[Edit]) -> str | None:
         return "there is no other edit to share a run with"
     if runtime.manifest.stacked.graph is None:
         return f"the model has no stacked graph ({runtime.manifest.stacked.reason})"
+    refused = runtime.engine.refusal(runtime.bundle.path / runtime.manifest.stacked.graph.file)
+    if refused is not None:
+        return refused
     editable = runtime.manifest.editable.input
     digests = {tuple(value.digest for name, value in edit.feeds.items() if name != editable) for edit in edits}
     return "the edits have different conditions" if len(digests) > 1 else None
@@ -116,11 +119,12 @@ def _run_stack(runtime: Runtime, edits: Sequence[Edit], spec: EditGraphSpec) -> 
 
     with runtime.bindings.lend(place, bind) as binding:
         values = binding.run({**first.feeds, **_stacked_feed(runtime, edits)})
+        notes = binding.notes
     merged = _split(runtime, edits, values)
     seconds = time.perf_counter() - ready
     for outputs in merged:
         times = (indexed - start, ready - indexed, seconds)
-        yield Outcome(outputs, None, read, prepared.sources, program.kernels, *times)
+        yield Outcome(outputs, None, read, prepared.sources, program.kernels, *times, notes)
 
 
 def _stacked_feed(runtime: Runtime, edits: Sequence[Edit]) -> dict[str, Value]:

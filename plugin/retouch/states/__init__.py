@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     # Where states are kept
+    "DeviceTier",
     "HostTier",
     "StateTier",
     # Whose they are
@@ -23,4 +24,4 @@ __all__ = [
 from retouch.states._array_files import FileNames, write_array
 from retouch.states._run_directory import RUN_SCHEMA_VERSION, RunRecord, read_record, read_run, relative_path, write_run
 from retouch.states._store import StateStore
-from retouch.states._tier import HostTier, StateTier
+from retouch.states._tier import DeviceTier, HostTier, StateTier

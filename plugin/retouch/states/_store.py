@@ -128,6 +128,19 @@ class StateStore:
                 entry.parts.remove(part)
                 self._tier.drop(_key(run, part))
 
+    def relieve(self, size: int) -> int:
+        """Move runs to where there is more room, those not used for longest first, until so many bytes became free.
+
+        Returns: the bytes that became free; 0 if nothing can be moved.
+        """
+        freed = 0
+        with self._lock:
+            for key in [_key(run, part) for run, entry in self._runs.items() for part in entry.parts]:
+                if freed >= size:
+                    break
+                freed += self._tier.relieve(key)
+        return freed
+
     def drop(self, run: str) -> None:
         """Forget a run, if it is kept."""
         self._forget(run, "was dropped")

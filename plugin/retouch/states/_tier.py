@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
-from retouch.engines import Value
+from retouch.engines import Movable, Value
 
 
 class StateTier(Protocol):
@@ -19,6 +19,9 @@ class StateTier(Protocol):
 
     def drop(self, key: str) -> None:
         """Forget the values under that key, if there are any."""
+
+    def relieve(self, key: str) -> int:
+        """Moves the values under that key to where there is more room; returns how many bytes became free."""
 
     @property
     def bytes(self) -> int:
@@ -43,8 +46,24 @@ class HostTier:
         """Forget the values under that key, if there are any."""
         self._groups.pop(key, None)
 
+    def relieve(self, key: str) -> int:  # noqa: ARG002  (the protocol's)
+        """Nothing: there is no tier below."""
+        return 0
+
     @property
     def bytes(self) -> int:
         """The size of what is kept."""
         values = {id(value): value for group in self._groups.values() for value in group.values()}
         return sum(value.nbytes for value in values.values())
+
+
+class DeviceTier(HostTier):
+    """Keeps values in the memory of a card, and has them move to host memory where that is full."""
+
+    def relieve(self, key: str) -> int:
+        """Moves the values under that key to host memory; returns how many bytes of the card's became free."""
+        return sum(value.move_to_host() for value in self._groups.get(key, {}).values() if _is_movable(value))
+
+
+def _is_movable(value: Value) -> TypeGuard[Movable]:
+    return hasattr(value, "move_to_host")

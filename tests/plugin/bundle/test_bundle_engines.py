@@ -46,7 +46,7 @@ PROFILES = (
 
 
 def engine(graph: str = "edit.onnx", source: str = "s") -> EngineSpec:
-    return EngineSpec(graph, "tensorrt-rtx", "1.7", "float32", (), ("y",), PROFILES, source, FileSpec(0, ""))
+    return EngineSpec(graph, "tensorrt-rtx", "1.7", "float32", (), (), ("y",), PROFILES, source, FileSpec(0, ""))
 
 
 def write(path: Path) -> Bundle:

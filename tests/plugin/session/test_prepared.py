@@ -15,7 +15,7 @@ from retouch.bundle import Bundle
 from retouch.engines.ort import OrtEngine
 from retouch.export import ExportOptions, export_onnx
 from retouch.session._prepared import PreparedCache
-from retouch.session._prepared_groups import prepared_groups
+from retouch.bundle import prepared_groups
 
 MODEL = """
 <ir_version: 10, opset_import: ["" : 18]>

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -126,6 +126,17 @@ class OrtEngine:
         if self.device != DEFAULT_DEVICE:
             self._runtime()  # which says more than onnxruntime does of a device that it does not know
         return OrtTensor.from_numpy(array, self.device)
+
+    def adopt(self, tensor: object) -> OrtTensor | None:  # noqa: ARG002  (the protocol's)
+        """``None``: tensors of other libraries come by way of numpy."""
+        return None
+
+    def refusal(self, graph: Path) -> str | None:  # noqa: ARG002  (the protocol's)
+        """``None``: ONNX Runtime runs all graphs of a bundle."""
+        return None
+
+    def relieved_by(self, relieve: Callable[[int], int]) -> None:
+        """Nothing: ONNX Runtime keeps values where they are."""
 
     def open(self, graph: Path, outputs: Sequence[str] | None = None) -> OrtProgram:
         """A program that computes only those outputs of a graph file; ``None`` means all of them.

@@ -23,6 +23,10 @@ class OrtProgram:
         self.inputs: tuple[str, ...] = tuple(value.name for value in session.get_inputs())
         self.outputs: tuple[str, ...] = tuple(value.name for value in session.get_outputs())
 
+    def refusal(self, inputs: Mapping[str, Value]) -> str | None:  # noqa: ARG002  (the protocol's)
+        """``None``: ONNX Runtime takes inputs of all shapes that a graph has."""
+        return None
+
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """The outputs, in fresh memory. Inputs that the program does not have are passed over."""
         return self.bind(inputs).run({})
@@ -34,6 +38,8 @@ class OrtProgram:
 
 class OrtBinding:
     """An ``IOBinding``: with hundreds of inputs, binding them anew costs as much as running hundreds of small nodes."""
+
+    notes: tuple[str, ...] = ()
 
     def __init__(
         self,

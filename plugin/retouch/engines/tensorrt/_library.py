@@ -6,8 +6,8 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
+from retouch.engines.tensorrt._target import Target
 from retouch.errors import EngineMissingError
-from retouch.trt_plugins._target import Target
 
 __all__ = ["Library", "load_library"]
 

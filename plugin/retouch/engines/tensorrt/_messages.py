@@ -1,4 +1,4 @@
-"""What a builder says while it works."""
+"""What a library says while it works."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SHOWN = 3
 
 
 class Messages:
-    """The errors and warnings of a builder, in order.
+    """The errors and warnings of a library, in order.
 
     Attributes:
         errors: what it failed on.
@@ -20,6 +20,11 @@ class Messages:
     def __init__(self) -> None:
         self.errors: list[str] = []
         self.warnings: list[str] = []
+
+    def clear(self) -> None:
+        """Forgets what was said so far."""
+        self.errors.clear()
+        self.warnings.clear()
 
     @property
     def cause(self) -> str:

@@ -1,0 +1,239 @@
+"""A graph as an engine runs it, and its inputs in place for repeated runs."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from retouch.engines._protocol import Value
+from retouch.engines.tensorrt._cuda import Cuda
+from retouch.engines.tensorrt._loaded import LoadedEngine, Tensor
+from retouch.engines.tensorrt._memory import Buffer
+from retouch.engines.tensorrt._slot import Slot, Slots
+from retouch.engines.tensorrt._tensor import DeviceTensor
+from retouch.errors import EngineError
+
+__all__ = ["TensorRtBinding", "TensorRtProgram"]
+
+_CAPTURED = 64 << 20
+"""Runs with larger outputs are not captured: they write into fresh memory, because copying would take longer."""
+
+
+class TensorRtProgram:
+    """A program backed by an engine, of whose outputs it hands out some."""
+
+    def __init__(self, slots: Slots, outputs: tuple[str, ...]) -> None:
+        self._slots = slots
+        self.inputs: tuple[str, ...] = tuple(slots.loaded.inputs)
+        self.outputs = outputs
+        self.kernels: Mapping[str, int] = {}
+
+    def refusal(self, inputs: Mapping[str, Value]) -> str | None:
+        """Why the engine does not take inputs of these shapes, ``None`` if it does."""
+        loaded = self._slots.loaded
+        shapes = {name: value.shape for name, value in inputs.items()}
+        if loaded.profile_of(shapes) is not None:
+            return None
+        rows = ", ".join(str(profile.rows) for profile in loaded.spec.profiles)
+        return (
+            f"no profile of the engine (made for {rows} rows) takes the region: {'; '.join(loaded.misfits(shapes)[:2])}"
+        )
+
+    def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
+        """The outputs, in fresh memory. Inputs that the program does not have are passed over."""
+        return self.bind(inputs).run({})
+
+    def bind(self, inputs: Mapping[str, Value]) -> TensorRtBinding:
+        """A binding with those inputs in place."""
+        return TensorRtBinding(self._slots, self.outputs, inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class _Placed:
+    """How a run was placed; the next one may follow in its steps while all of this is unchanged.
+
+    Attributes:
+        slot: where it ran.
+        generation: of the slot's memory.
+        moves: moves of values to the host before it.
+        staged: shapes of the inputs that are copied into the slot's memory.
+        results: shapes of the outputs.
+        graph: the run as it was captured, if it was.
+    """
+
+    slot: Slot
+    generation: int
+    moves: int
+    staged: Mapping[str, tuple[int, ...]]
+    results: Mapping[str, tuple[int, ...]]
+    graph: _Graph | None = None
+
+    def holds(self, slot: Slot, moves: int, staged: Mapping[str, tuple[int, ...]]) -> bool:
+        """Whether shapes and addresses are what they were."""
+        now = (slot, slot.generation, moves, staged)
+        return now == (self.slot, self.generation, self.moves, self.staged)
+
+
+class TensorRtBinding:
+    """Inputs of an engine in the card's memory.
+
+    What it was made with is read where it lies; what runs replace is copied into memory of the slot, whose addresses
+    stay. A run that comes again is captured as a graph of CUDA, and launched by one call from then on.
+    """
+
+    def __init__(self, slots: Slots, outputs: tuple[str, ...], inputs: Mapping[str, Value]) -> None:
+        self._slots = slots
+        self._loaded: LoadedEngine = slots.loaded
+        self._cuda: Cuda = slots.memory.cuda
+        self._outputs = outputs
+        self._aliased = {tensor.alias for tensor in self._loaded.outputs.values()} - {None}
+        self._inputs = self._known(inputs)
+        self._read = {id(value) for value in self._inputs.values()}
+        self._staged: set[str] = set()
+        self._placed: _Placed | None = None
+        self.notes: tuple[str, ...] = ()
+
+    def reads(self, value: object) -> bool:
+        """Whether a run reads that value."""
+        return id(value) in self._read
+
+    def run(self, changed: Mapping[str, Value]) -> dict[str, Value]:
+        """The outputs, in fresh memory, after replacing the ``changed`` inputs."""
+        new = self._known(changed)
+        self._inputs.update(new)
+        self._staged |= new.keys()
+        self._read = {id(value) for value in self._inputs.values()} if new else self._read
+        staged = {name: self._inputs[name].shape for name in self._staged}
+        memory, last = self._slots.memory, self._placed
+        with memory.used_by(self) as moves:
+            same = last is not None and last.staged == staged
+            profile = last.slot.profile if last is not None and same else self._profile()
+            with self._slots.lend(profile, None if last is None else last.slot) as slot:
+                holds = last is not None and last.holds(slot, moves, staged)
+                if last is not None and holds and (last.graph or slot.last is not None and slot.last() is last):
+                    results = self._again(last)
+                else:
+                    results = self._anew(slot, staged, capture=holds)
+                slot.last = None if self._placed is None else weakref.ref(self._placed)
+        self._note(memory.take_moved())
+        return results
+
+    def _known(self, inputs: Mapping[str, Value]) -> dict[str, DeviceTensor]:
+        return {name: cast("DeviceTensor", value) for name, value in inputs.items() if name in self._loaded.inputs}
+
+    def _profile(self) -> int:
+        missing = [name for name in self._loaded.inputs if name not in self._inputs]
+        if missing:
+            raise EngineError(f"Expected all inputs of {self._loaded.spec.graph}, but it lacks {', '.join(missing)}.")
+        shapes = {name: value.shape for name, value in self._inputs.items()}
+        profile = self._loaded.profile_of(shapes)
+        if profile is None:
+            raise EngineError(
+                f"Expected inputs that a profile of the engine of {self._loaded.spec.graph} takes, got "
+                f"{'; '.join(self._loaded.misfits(shapes))}. Build it with a larger profile (--profile rows=all)."
+            )
+        return profile
+
+    def _anew(self, slot: Slot, staged: Mapping[str, tuple[int, ...]], *, capture: bool) -> dict[str, Value]:
+        """A run whose shapes or addresses are new to the slot, captured behind it for the next one if that is wanted."""
+        self._placed = None
+        for name, value in self._inputs.items():
+            slot.shape(name, value.shape)
+            self._place_input(slot, name, value)
+        shapes = {name: slot.output_shape(name) for name in self._loaded.outputs}
+        small = sum(_size(self._loaded.outputs[name], shapes[name]) for name in self._outputs) <= _CAPTURED
+        fresh = {} if small else self._fresh(slot, shapes)
+        for name, tensor in self._loaded.outputs.items():
+            self._place_output(slot, tensor, fresh.get(name) or slot.own(name, _size(tensor, shapes[name])))
+        slot.enqueue()
+        graph = self._captured(slot) if small and capture else None
+        results = self._collected(slot, shapes, fresh)
+        if small:
+            self._placed = _Placed(slot, slot.generation, self._slots.memory.moves, staged, shapes, graph)
+        return results
+
+    def _captured(self, slot: Slot) -> _Graph | None:
+        return _Graph(self._cuda, slot.capture()) if slot.capturable else None
+
+    def _again(self, last: _Placed) -> dict[str, Value]:
+        """A run like the last one, but for the contents of the inputs that are copied into the slot's memory."""
+        slot = last.slot
+        for name in self._staged - self._aliased:
+            self._inputs[name].copy_to(slot.own(name, self._inputs[name].nbytes).address, slot.stream)
+        for name, tensor in self._loaded.outputs.items():
+            self._place_output(slot, tensor, slot.own(name, _size(tensor, last.results[name])))
+        if last.graph is None:
+            last = self._placed = replace(last, graph=self._captured(slot))
+        if last.graph is None:
+            slot.enqueue()
+        else:
+            self._cuda.launch(last.graph.handle, slot.stream)
+        return self._collected(slot, last.results, {})
+
+    def _place_input(self, slot: Slot, name: str, value: DeviceTensor) -> None:
+        if name in self._aliased:
+            return
+        if self._loaded.inputs[name].on_host:
+            slot.on_host(name, value.numpy())
+        elif name in self._staged:
+            own = slot.own(name, value.nbytes)
+            value.copy_to(own.address, slot.stream)
+            slot.address(name, own.address)
+        else:
+            slot.address(name, value.buffer(slot.stream).address)
+
+    def _place_output(self, slot: Slot, tensor: Tensor, buffer: Buffer) -> None:
+        slot.address(tensor.name, buffer.address)
+        if tensor.alias is not None:  # contents of values do not change, so the engine works on a copy
+            self._inputs[tensor.alias].copy_to(buffer.address, slot.stream)
+            slot.address(tensor.alias, buffer.address)
+
+    def _fresh(self, slot: Slot, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Buffer]:
+        """Fresh memory for the outputs that are asked for."""
+        tensors = {name: self._loaded.outputs[name] for name in self._outputs}
+        allocate = self._slots.memory.allocate
+        return {name: allocate(_size(tensor, shapes[name]), slot.stream) for name, tensor in tensors.items()}
+
+    def _collected(
+        self, slot: Slot, shapes: Mapping[str, tuple[int, ...]], fresh: Mapping[str, Buffer]
+    ) -> dict[str, Value]:
+        """The outputs as values, when the card has finished; small ones are copied out of the slot's memory."""
+        given = fresh or self._fresh(slot, shapes)
+        results: dict[str, Value] = {}
+        for name, buffer in given.items():
+            tensor = self._loaded.outputs[name]
+            if not fresh:
+                self._cuda.copy(buffer.address, slot.own(name, buffer.size).address, buffer.size, slot.stream)
+            results[name] = DeviceTensor(self._slots.memory, shapes[name], tensor.dtype, buffer=buffer)
+        self._cuda.synchronise(slot.stream)
+        return results
+
+    def _note(self, moved: int) -> None:
+        profiles, placed = self._loaded.spec.profiles, self._placed
+        notes = []
+        if profiles and placed is not None:
+            profile = placed.slot.profile
+            notes.append(f"profile {profile + 1} of {len(profiles)}, made for {profiles[profile].rows} rows")
+        if placed is not None and placed.graph is not None:
+            notes.append("launched as a captured graph")
+        if moved:
+            notes.append(f"the card's memory was full: {moved / 2**20:.1f} MiB of states moved to host memory")
+        self.notes = tuple(notes)
+
+
+class _Graph:
+    """A captured run, given back with its binding."""
+
+    def __init__(self, cuda: Cuda, handle: Any) -> None:  # noqa: ANN401  (of an optional library)
+        self.handle = handle
+        self._done = weakref.finalize(self, cuda.forget, handle)
+        self._done.atexit = False
+
+
+def _size(tensor: Tensor, shape: tuple[int, ...]) -> int:
+    size = tensor.dtype.itemsize
+    for dim in shape:
+        size *= dim
+    return size

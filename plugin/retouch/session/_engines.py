@@ -1,0 +1,45 @@
+"""The engine that a session runs on, and where its states are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from retouch.bundle import Bundle
+from retouch.engines import Engine
+from retouch.engines.ort import OrtEngine, Provider
+from retouch.engines.tensorrt import Target, TensorRtEngine
+from retouch.errors import RetouchError
+from retouch.states import DeviceTier, StateStore
+
+ORT = "onnxruntime"
+ENGINES = (ORT, *(target.value for target in Target))
+
+
+def checked_engine(name: str, providers: Sequence[Provider] | None, threads: int | None) -> str:
+    """The name of an engine that takes those options.
+
+    Raises:
+        RetouchError: there is no such engine, or it has no such options.
+    """
+    if name not in ENGINES:
+        raise RetouchError(f"Expected engine to be one of {', '.join(map(repr, ENGINES))}, got {name!r}.")
+    if name != ORT and (providers is not None or threads is not None):
+        raise RetouchError(
+            f"Expected no providers and no threads for engine {name!r}, which runs on a GPU; got {providers!r} and "
+            f"{threads!r}. They are options of {ORT!r}."
+        )
+    return name
+
+
+def start_engine(name: str, bundle: Bundle, providers: Sequence[Provider] | None, threads: int | None) -> Engine:
+    """The engine of that name.
+
+    Raises:
+        EngineMissingError: what it needs is not installed, or there is no GPU.
+    """
+    return OrtEngine(providers, threads) if name == ORT else TensorRtEngine(bundle, Target(name))
+
+
+def make_store(name: str) -> StateStore:
+    """A store for what runs on an engine keep, where the engine has it."""
+    return StateStore() if name == ORT else StateStore(DeviceTier())
