@@ -1,3 +1,4 @@
+# ruff: noqa: N802, N815  (CUDA's names)
 """CUDA's calls on host memory: what is put on a stream is done when the stream is waited for, and not before.
 
 Reading results too early gives poison; using memory that was given back, or copying beyond it, fails.
@@ -19,8 +20,8 @@ Operation = Callable[[], None]
 
 
 class Code(enum.IntEnum):
-    cudaSuccess = 0  # noqa: N815  (CUDA's names)
-    cudaErrorMemoryAllocation = 2  # noqa: N815
+    cudaSuccess = 0
+    cudaErrorMemoryAllocation = 2
 
 
 class FakeCuda:
@@ -31,8 +32,8 @@ class FakeCuda:
         capacity: size of the card's memory.
     """
 
-    cudaStreamNonBlocking = 1  # noqa: N815
-    cudaError_t = Code  # noqa: N815
+    cudaStreamNonBlocking = 1
+    cudaError_t = Code
     cudaMemcpyKind = enum.Enum("Kind", ["cudaMemcpyHostToDevice", "cudaMemcpyDeviceToHost", "cudaMemcpyDeviceToDevice"])
     cudaStreamCaptureMode = enum.Enum("Mode", ["cudaStreamCaptureModeThreadLocal"])
     cudaMemPoolAttr = enum.Enum("Attribute", ["cudaMemPoolAttrReleaseThreshold"])
@@ -69,42 +70,42 @@ class FakeCuda:
                 return block[address - start : address - start + size]
         raise AssertionError(f"{size} bytes at {address} are not memory that is in use")
 
-    def cudaGetDeviceCount(self) -> tuple[Any, ...]:  # noqa: N802
+    def cudaGetDeviceCount(self) -> tuple[Any, ...]:
         return Code.cudaSuccess, 1
 
-    def cudaGetDeviceProperties(self, _device: int) -> tuple[Any, ...]:  # noqa: N802
+    def cudaGetDeviceProperties(self, _device: int) -> tuple[Any, ...]:
         return Code.cudaSuccess, types.SimpleNamespace(name=b"Fake 4090\0", major=8, minor=9)
 
-    def cudaGetErrorString(self, error: int) -> tuple[Any, ...]:  # noqa: N802
+    def cudaGetErrorString(self, error: int) -> tuple[Any, ...]:
         return Code.cudaSuccess, b"error %d" % int(error)
 
-    def cudaGetLastError(self) -> tuple[Any, ...]:  # noqa: N802
+    def cudaGetLastError(self) -> tuple[Any, ...]:
         return (Code.cudaSuccess,)
 
-    def cudaMemGetInfo(self) -> tuple[Any, ...]:  # noqa: N802
+    def cudaMemGetInfo(self) -> tuple[Any, ...]:
         return Code.cudaSuccess, self.capacity - self.used, self.capacity
 
-    def cudaDeviceGetDefaultMemPool(self, _device: int) -> tuple[Any, ...]:  # noqa: N802
+    def cudaDeviceGetDefaultMemPool(self, _device: int) -> tuple[Any, ...]:
         return Code.cudaSuccess, "pool"
 
-    def cudaMemPoolSetAttribute(self, pool: str, _attribute: Any, value: Any) -> tuple[Any, ...]:  # noqa: N802
+    def cudaMemPoolSetAttribute(self, pool: str, _attribute: Any, value: Any) -> tuple[Any, ...]:
         self.calls.append(("cudaMemPoolSetAttribute", pool, value))
         return (Code.cudaSuccess,)
 
-    def cudaStreamCreateWithFlags(self, flags: int) -> tuple[Any, ...]:  # noqa: N802
+    def cudaStreamCreateWithFlags(self, flags: int) -> tuple[Any, ...]:
         stream = next(self._numbers)
         self.queues[stream] = []
         self.calls.append(("cudaStreamCreateWithFlags", flags))
         return Code.cudaSuccess, stream
 
-    def cudaStreamSynchronize(self, stream: int) -> tuple[Any, ...]:  # noqa: N802
+    def cudaStreamSynchronize(self, stream: int) -> tuple[Any, ...]:
         assert stream not in self.captures, "a stream was waited for while it was captured"
         self.calls.append(("cudaStreamSynchronize", stream))
         while self.queues[stream]:
             self.queues[stream].pop(0)()
         return (Code.cudaSuccess,)
 
-    def cudaMallocAsync(self, size: int, stream: int) -> tuple[Any, ...]:  # noqa: N802
+    def cudaMallocAsync(self, size: int, stream: int) -> tuple[Any, ...]:
         assert stream not in self.captures, "memory was asked for while a stream was captured"
         self.calls.append(("cudaMallocAsync", size, stream))
         if self.used + size > self.capacity:
@@ -113,7 +114,7 @@ class FakeCuda:
         self.blocks[block.ctypes.data] = block
         return Code.cudaSuccess, block.ctypes.data
 
-    def cudaFreeAsync(self, address: int, stream: int) -> tuple[Any, ...]:  # noqa: N802
+    def cudaFreeAsync(self, address: int, stream: int) -> tuple[Any, ...]:
         self.calls.append(("cudaFreeAsync", address, stream))
         if self.queues[stream]:
             self.queues[stream].append(lambda: self._free(address))
@@ -121,7 +122,7 @@ class FakeCuda:
             self._free(address)
         return (Code.cudaSuccess,)
 
-    def cudaMemcpyAsync(self, target: int, source: int, size: int, kind: Any, stream: int) -> tuple[Any, ...]:  # noqa: N802
+    def cudaMemcpyAsync(self, target: int, source: int, size: int, kind: Any, stream: int) -> tuple[Any, ...]:
         self.calls.append(("cudaMemcpyAsync", kind.name.removeprefix("cudaMemcpy"), size, stream))
         if kind is self.cudaMemcpyKind.cudaMemcpyHostToDevice:
             # What lies in pageable memory is taken at once.
@@ -133,27 +134,27 @@ class FakeCuda:
             self.put(stream, lambda: self._write(target, self.view(source, size)))
         return (Code.cudaSuccess,)
 
-    def cudaStreamBeginCapture(self, stream: int, _mode: Any) -> tuple[Any, ...]:  # noqa: N802
+    def cudaStreamBeginCapture(self, stream: int, _mode: Any) -> tuple[Any, ...]:
         self.calls.append(("cudaStreamBeginCapture", stream))
         self.captures[stream] = []
         return (Code.cudaSuccess,)
 
-    def cudaStreamEndCapture(self, stream: int) -> tuple[Any, ...]:  # noqa: N802
+    def cudaStreamEndCapture(self, stream: int) -> tuple[Any, ...]:
         self.calls.append(("cudaStreamEndCapture", stream))
         return Code.cudaSuccess, self.captures.pop(stream)
 
-    def cudaGraphInstantiate(self, graph: list[Operation], _flags: int) -> tuple[Any, ...]:  # noqa: N802
+    def cudaGraphInstantiate(self, graph: list[Operation], _flags: int) -> tuple[Any, ...]:
         return Code.cudaSuccess, tuple(graph)
 
-    def cudaGraphDestroy(self, _graph: list[Operation]) -> tuple[Any, ...]:  # noqa: N802
+    def cudaGraphDestroy(self, _graph: list[Operation]) -> tuple[Any, ...]:
         return (Code.cudaSuccess,)
 
-    def cudaGraphLaunch(self, graph: tuple[Operation, ...], stream: int) -> tuple[Any, ...]:  # noqa: N802
+    def cudaGraphLaunch(self, graph: tuple[Operation, ...], stream: int) -> tuple[Any, ...]:
         self.calls.append(("cudaGraphLaunch", stream))
         self.queues[stream].extend(graph)
         return (Code.cudaSuccess,)
 
-    def cudaGraphExecDestroy(self, _graph: Any) -> tuple[Any, ...]:  # noqa: N802
+    def cudaGraphExecDestroy(self, _graph: Any) -> tuple[Any, ...]:
         self.calls.append(("cudaGraphExecDestroy",))
         return (Code.cudaSuccess,)
 

@@ -46,8 +46,9 @@ _PACKAGES = (
     _Package("diffusers", "reference models", 'pip install "retouch[models]"'),
     _Package("polygraphy", "retouch validate", 'pip install "retouch[validate]"'),
     _Package("tensorrt_rtx", "retouch build", 'pip install "retouch[trt]"'),
+    _Package("cuda.bindings", "sessions on TensorRT", 'pip install "retouch[trt]"'),
 )
-_DISTRIBUTIONS = {"PIL": "pillow", "tensorrt_rtx": "tensorrt-rtx-cu13"}
+_DISTRIBUTIONS = {"PIL": "pillow", "tensorrt_rtx": "tensorrt-rtx-cu13", "cuda.bindings": "cuda-bindings"}
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 _MISSING = _FOUND = 1
 

@@ -16,12 +16,12 @@ from retouch.cli._feeds import INPUT_HELP, RANGE_HELP, read_feeds
 from retouch.cli._images import Range
 from retouch.cli._regions import MASK_HELP, REGION_HELP, ROWS_HELP, RegionOptions
 from retouch.cli._results import JSON_HELP, output_stems, result_console, write_json, write_outputs
-from retouch.cli._run import GROUP_NORM_HELP, THREADS_HELP, save_run
+from retouch.cli._run import ENGINE_HELP, GROUP_NORM_HELP, THREADS_HELP, save_run
 from retouch.cli._steps import Steps
 from retouch.errors import ResultFileError
 from retouch.files import Kind, StagedDirectory
 from retouch.region import POLICIES
-from retouch.session import EditSession, GroupNormMode, Report
+from retouch.session import ENGINES, EditSession, GroupNormMode, Report
 from retouch.states import read_record
 
 REPORT_FILE = "report.json"
@@ -48,6 +48,7 @@ class _Task:
     group_norm: GroupNormMode
     fallback: bool
     threads: int | None
+    engine: str
     output: Path
     commit: Path | None
     levels: Range
@@ -72,12 +73,13 @@ def edit(
     commit: Annotated[Path | None, typer.Option(metavar="NEW_RUN_DIR", help="Keep the edit as the next run.")] = None,
     png_range: Annotated[str, typer.Option(metavar="BLACK,WHITE", help=RANGE_HELP)] = "-1,1",
     threads: Annotated[int | None, typer.Option(min=1, help=THREADS_HELP)] = None,
+    engine: Annotated[str, typer.Option(help=ENGINE_HELP)] = ENGINES[0],
     json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help=JSON_HELP)] = None,
 ) -> None:
     """Computes what changes in a recorded run when feeds change inside a region."""
     options = RegionOptions(region or [], mask, rows, policy, dilate)
     levels = Range.parse(png_range)
-    task = _Task(run, bundle, feeds or [], options, group_norm, fallback, threads, output, commit, levels)
+    task = _Task(run, bundle, feeds or [], options, group_norm, fallback, threads, engine, output, commit, levels)
     with Steps() as steps:
         report = _carry_out(task, steps)
     write_json(json_file, _json(task, report))
@@ -90,7 +92,7 @@ def _carry_out(task: _Task, steps: Steps) -> Report:
     manifest = bundle.manifest
     feeds = read_feeds(task.feeds, manifest.inputs, task.levels)
     region = task.region.region(manifest.grid(manifest.editable.grid).dims)
-    with EditSession(bundle, threads=task.threads, group_norm=task.group_norm) as session:
+    with EditSession(bundle, threads=task.threads, group_norm=task.group_norm, engine=task.engine) as session:
         steps.begin("load the run")
         run = session.load_run(task.run)
         # So that the time that is reported is the edit's, as it is in a session that lives longer.

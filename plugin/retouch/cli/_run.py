@@ -11,10 +11,11 @@ from retouch.bundle import Bundle
 from retouch.cli._feeds import INPUT_HELP, RANGE_HELP, read_feeds
 from retouch.cli._images import Range, write_previews
 from retouch.cli._steps import Steps, progress_console
-from retouch.session import EditSession, GroupNormMode, Run
+from retouch.session import ENGINES, EditSession, GroupNormMode, Run
 from retouch.states import read_record
 
 THREADS_HELP = "Threads; by default the engine's choice."
+ENGINE_HELP = f"What runs the graphs: {', '.join(ENGINES)}; the last two run what `retouch build` built."
 GROUP_NORM_HELP = "GroupNorm moments: the base run's, corrected by the edit, or those that are expected to err less."
 
 
@@ -30,6 +31,7 @@ def run(
     ] = "auto",
     png_range: Annotated[str, typer.Option(metavar="BLACK,WHITE", help=RANGE_HELP)] = "-1,1",
     threads: Annotated[int | None, typer.Option(min=1, help=THREADS_HELP)] = None,
+    engine: Annotated[str, typer.Option(help=ENGINE_HELP)] = ENGINES[0],
 ) -> None:
     """Runs the full model once and keeps what edits need in a run directory.
 
@@ -40,7 +42,7 @@ def run(
         steps.begin("open the bundle")
         opened = Bundle.open(bundle)
         given = read_feeds(feeds, opened.manifest.inputs, levels)
-        with EditSession(opened, threads=threads, group_norm=group_norm) as session:
+        with EditSession(opened, threads=threads, group_norm=group_norm, engine=engine) as session:
             steps.begin("run the model")
             made = session.base(given)
             steps.begin("write the run")

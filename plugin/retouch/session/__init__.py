@@ -12,6 +12,8 @@ __all__ = [
     # What an edit says about itself
     "Report",
     "Seconds",
+    # What it may run on
+    "ENGINES",
     # What it may be fed
     "checked_feeds",
     # How GroupNorm sees an edit
@@ -25,6 +27,7 @@ __all__ = [
     "condition_values",
 ]
 
+from retouch.session._engines import ENGINES
 from retouch.session._expectation import condition_values
 from retouch.session._feeds import checked_feeds
 from retouch.session._foresight import Foresight

@@ -151,7 +151,7 @@ def test_a_bundle_of_schema_version_3_is_read(bundle: Bundle) -> None:
     path.write_text(json.dumps({**data, "schema_version": 3}))
     assert Bundle.open(bundle.path) == bundle
     path.write_text(json.dumps({**data, "schema_version": 2}))
-    with pytest.raises(BundleError, match="schema version 2; this version of Retouch reads 4"):
+    with pytest.raises(BundleError, match="schema version 2; this version of Retouch reads 5"):
         Bundle.open(bundle.path)
 
 

@@ -11,11 +11,10 @@ import onnxruntime
 import pytest
 
 from retouch import EditSession, Region
-from retouch.bundle import Bundle
+from retouch.bundle import Bundle, prepared_groups
 from retouch.engines.ort import OrtEngine
 from retouch.export import ExportOptions, export_onnx
 from retouch.session._prepared import PreparedCache
-from retouch.bundle import prepared_groups
 
 MODEL = """
 <ir_version: 10, opset_import: ["" : 18]>

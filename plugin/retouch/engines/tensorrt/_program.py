@@ -112,7 +112,7 @@ class TensorRtBinding:
             profile = last.slot.profile if last is not None and same else self._profile()
             with self._slots.lend(profile, None if last is None else last.slot) as slot:
                 holds = last is not None and last.holds(slot, moves, staged)
-                if last is not None and holds and (last.graph or slot.last is not None and slot.last() is last):
+                if last is not None and holds and (last.graph or (slot.last is not None and slot.last() is last)):
                     results = self._again(last)
                 else:
                     results = self._anew(slot, staged, capture=holds)
@@ -137,7 +137,7 @@ class TensorRtBinding:
         return profile
 
     def _anew(self, slot: Slot, staged: Mapping[str, tuple[int, ...]], *, capture: bool) -> dict[str, Value]:
-        """A run whose shapes or addresses are new to the slot, captured behind it for the next one if that is wanted."""
+        """A run whose shapes or addresses are new to the slot; if that is wanted, captured for the next one."""
         self._placed = None
         for name, value in self._inputs.items():
             slot.shape(name, value.shape)
