@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retouch.trt_plugins._card import Buffer, Card
-from retouch.trt_plugins._kernel_library import TYPES, KernelLibrary
+from retouch.trt_plugins._kernel_library import ACTIVATIONS, TYPES, KernelLibrary, KernelTail
 
 __all__ = ["KernelCheck", "check_kernels"]
 
@@ -80,7 +81,9 @@ class _Cases:
         yield self._gather_rows()
         yield self._masked_merge()
         yield self._edit_conv()
+        yield self._row_linear()
         yield self._edit_attention()
+        yield self._group_moments()
         yield self._edit_group_norm()
 
     def _drawn(self, *shape: int) -> Array:
@@ -133,7 +136,7 @@ class _Cases:
         like, out = self._output(self.rows, 72)
         index, factors, shift = (self.card.upload(array) for array in (neighbours, weight, bias))
         self.library.call(
-            "edit_conv", self.type, out.address, *operands, index.address, factors.address, shift.address,
+            "edit_conv", self.type, out.address, *operands, index.address, factors.address, shift.address, None,
             self.rows, 9, 48, 72, None,
         )  # fmt: skip
         columns = table[neighbours].reshape(self.rows, -1).astype(np.float64)
@@ -141,11 +144,31 @@ class _Cases:
         del keep
         return "edit_conv", got, columns @ weight.astype(np.float64).T + bias.astype(np.float64)
 
+    def _row_linear(self) -> tuple[str, Array, Array]:
+        """With a whole tail."""
+        rows, weight, bias = self._drawn(self.rows, 40), self._drawn(40, 56), self._drawn(56)
+        gate, factor, shift = (self._drawn(56) for _ in range(3))
+        residual = self._drawn(self.rows, 56)
+        like, out = self._output(self.rows, 56)
+        _, kept = self._output(self.rows, 56)
+        buffers = [self.card.upload(array) for array in (rows, weight, bias, gate, residual, factor, shift)]
+        r, w, b, *places = (buffer.address for buffer in buffers)
+        tail = KernelTail(places[0], places[1], kept.address, places[2], places[3], ACTIVATIONS["Silu"])
+        self.library.call(
+            "row_linear", self.type, out.address, r, w, 0, b, ctypes.addressof(tail), self.rows, 40, 56, None
+        )
+        wide = [array.astype(np.float64) for array in (rows, weight, bias, gate, residual, factor, shift)]
+        total = (wide[0] @ wide[1] + wide[2]) * wide[3] + wide[4]
+        mapped = total * wide[5] + wide[6]
+        got = np.concatenate([self.card.download(out, like), self.card.download(kept, like)])
+        del buffers
+        return "row_linear", got, np.concatenate([mapped / (1 + np.exp(-mapped)), total])
+
     def _edit_attention(self) -> tuple[str, Array, Array]:
         heads, keys, width = 3, 2 * self.rows + 5, 64
-        query, key, value = (self._drawn(heads, count, width) for count in (self.rows, keys, keys))
+        query, key, value = (self._drawn(count, heads, width) for count in (self.rows, keys, keys))
         chosen = self.generator.permutation(keys)[: self.rows].astype(np.int64)
-        fresh = [self._drawn(heads, self.rows, width) for _ in range(2)]
+        fresh = [self._drawn(self.rows, heads, width) for _ in range(2)]
         like, out = self._output(*query.shape)
         slot = self.card.upload(np.full(keys, _POISON, np.int32))
         index = self.card.upload(chosen)
@@ -153,13 +176,27 @@ class _Cases:
         buffers = [self.card.upload(array) for array in (query, key, value, *fresh)]
         self.library.call(
             "edit_attention", self.type, out.address, *(buffer.address for buffer in buffers), slot.address,
-            heads, self.rows, keys, self.rows, width, width**-0.5, None,
+            heads, self.rows, keys, width, width, width**-0.5, None,
         )  # fmt: skip
-        key[:, chosen], value[:, chosen] = fresh
-        scores = np.einsum("hqd,hkd->hqk", query.astype(np.float64), key.astype(np.float64)) * width**-0.5
+        key[chosen], value[chosen] = fresh
+        scores = np.einsum("qhd,khd->hqk", query.astype(np.float64), key.astype(np.float64)) * width**-0.5
         weights = np.exp(scores - scores.max(-1, keepdims=True))
-        expected = (weights / weights.sum(-1, keepdims=True)) @ value.astype(np.float64)
+        expected = np.einsum("hqk,khd->qhd", weights / weights.sum(-1, keepdims=True), value.astype(np.float64))
         return "edit_attention", self.card.download(out, like), expected
+
+    def _group_moments(self) -> tuple[str, Array, Array]:
+        cached, rows = self._drawn(2 * self.rows, 96), self._drawn(self.rows, 96)
+        chosen = self.generator.permutation(2 * self.rows)[: self.rows].astype(np.int64)
+        moments = _moments(cached).astype(np.float32)
+        poisoned = np.full(moments.nbytes, _POISON, np.uint8).view(np.float32).reshape(moments.shape)
+        out = self.card.upload(poisoned)
+        buffers = [self.card.upload(array) for array in (rows, cached, chosen, moments)]
+        self.library.call(
+            "group_moments", self.type, out.address, *(buffer.address for buffer in buffers),
+            self.rows, 96, 8, 1 / (cached.size / 8), None,
+        )  # fmt: skip
+        cached[chosen] = rows
+        return "group_moments", self.card.download(out, poisoned), _moments(cached)
 
     def _edit_group_norm(self) -> tuple[str, Array, Array]:
         x, gain, bias = self._drawn(self.rows, 96), self._drawn(96), self._drawn(96)
@@ -167,9 +204,15 @@ class _Cases:
         like, out = self._output(*x.shape)
         buffers = [self.card.upload(array) for array in (x, moments, gain, bias)]
         self.library.call(
-            "edit_group_norm", self.type, out.address, *(buffer.address for buffer in buffers),
+            "edit_group_norm", self.type, out.address, *(buffer.address for buffer in buffers), ACTIVATIONS["Silu"],
             self.rows, 96, 8, 1e-5, None,
         )  # fmt: skip
         mean, variance = (np.repeat(part.astype(np.float64), 12) for part in moments)
         expected = (x.astype(np.float64) - mean) / np.sqrt(variance + 1e-5) * gain + bias
-        return "edit_group_norm", self.card.download(out, like), expected.astype(np.float64)
+        return "edit_group_norm", self.card.download(out, like), expected / (1 + np.exp(-expected))
+
+
+def _moments(x: Array) -> Array:
+    """Means and variances of eight groups of channels."""
+    by_group = x.astype(np.float64).reshape(len(x), 8, -1)
+    return np.stack([by_group.mean((0, 2)), by_group.var((0, 2))])

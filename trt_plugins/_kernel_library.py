@@ -8,20 +8,39 @@ from pathlib import Path
 
 from retouch.errors import EngineError, EngineMissingError
 
-__all__ = ["KernelLibrary", "TYPES"]
+__all__ = ["ACTIVATIONS", "KernelLibrary", "KernelTail", "TYPES"]
 
 TYPES = {"float32": 0, "float16": 1, "bfloat16": 2}
 """The numbers of element types in the library's functions."""
+
+ACTIVATIONS = {"": 0, "Silu": 1, "Gelu": 2, "TanhGelu": 3}
+"""The numbers of activations in tails, by their names in those of operators."""
+
+
+class KernelTail(ctypes.Structure):
+    """``RetouchTail`` of ``launch.h``: addresses, or none, and the number of an activation."""
+
+    _fields_ = (
+        ("gate", ctypes.c_void_p),
+        ("residual", ctypes.c_void_p),
+        ("kept", ctypes.c_void_p),
+        ("factor", ctypes.c_void_p),
+        ("shift", ctypes.c_void_p),
+        ("activation", ctypes.c_int),
+    )
+
 
 _P, _L, _I, _F = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
 _TABLE = (_P, _L, _P, _P, _L, _P)
 _SIGNATURES = {
     "gather_rows": (_P, *_TABLE, _P, _L, _L, _P),
     "masked_merge": (_P, _P, _P, _I, _P, _P, _L, _L, _P),
-    "edit_conv": (_I, _P, *_TABLE, _P, _P, _P, _L, _L, _L, _L, _P),
+    "edit_conv": (_I, _P, *_TABLE, _P, _P, _P, _P, _L, _L, _L, _L, _P),
+    "row_linear": (_I, _P, _P, _P, _I, _P, _P, _L, _L, _L, _P),
     "fill_slots": (_P, _P, _L, _L, _P),
     "edit_attention": (_I, *(_P,) * 7, *(_L,) * 5, _F, _P),
-    "edit_group_norm": (_I, *(_P,) * 5, _L, _L, _L, _F, _P),
+    "group_moments": (_I, *(_P,) * 5, _L, _L, _L, _F, _P),
+    "edit_group_norm": (_I, *(_P,) * 5, _I, _L, _L, _L, _F, _P),
 }
 
 

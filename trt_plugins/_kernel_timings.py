@@ -115,7 +115,7 @@ def _convs(card: Card, library: KernelLibrary, sizes: Sizes) -> list[Timing]:
         source, out = card.upload(_random(rows, channels)), card.upload(_random(rows, channels))
         index = card.upload(np.random.default_rng(1).integers(0, rows, (rows, _TAPS)).astype(np.int64))
         table = (source.address, rows, nothing.address, halo.address, 0, nothing.address)
-        operands = (*table, index.address, weight.address, bias.address, rows, _TAPS, channels, channels, None)
+        operands = (*table, index.address, weight.address, bias.address, None, rows, _TAPS, channels, channels, None)
         milliseconds = card.milliseconds(lambda o=out, a=operands: library.call("edit_conv", _HALF, o.address, *a))  # type: ignore[misc]
         name = f"edit_conv, {rows} rows, 3x3, {channels} channels"
         found.append(Timing(name, milliseconds, per_row * rows / milliseconds * 1e3, "FLOP/s", full, "convolution"))
@@ -127,11 +127,11 @@ def _attentions(card: Card, library: KernelLibrary, sizes: Sizes) -> list[Timing
     slot = card.upload(np.full(keys, -1, np.int32))
     found = []
     for width in sizes.widths:
-        query, key, value = (card.upload(_random(heads, count, width)) for count in (queries, keys, keys))
-        out = card.upload(_random(heads, queries, width))
+        query, key, value = (card.upload(_random(count, heads, width)) for count in (queries, keys, keys))
+        out = card.upload(_random(queries, heads, width))
         operands = (
             out.address, query.address, key.address, value.address, key.address, value.address, slot.address,
-            heads, queries, keys, keys, width, width**-0.5, None,
+            heads, queries, keys, width, width, width**-0.5, None,
         )  # fmt: skip
         milliseconds = card.milliseconds(lambda a=operands: library.call("edit_attention", _HALF, *a))  # type: ignore[misc]
         operations = 4 * heads * queries * keys * width

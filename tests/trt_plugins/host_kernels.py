@@ -11,6 +11,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from retouch.trt_plugins._kernel_library import ACTIVATIONS, KernelTail
+
 KERNELS = Path(__file__).parents[2] / "trt_plugins" / "kernels"
 COMPILER = shutil.which("g++")
 TYPES = {"float32": 0, "float16": 1, "bfloat16": 2}
@@ -63,11 +65,29 @@ class HostKernels:
         return out
 
     def edit_conv(
-        self, rows: Array, cached: Array, halo: Array, pad: Array, neighbours: Array, weight: Array, bias: Array | None
+        self,
+        rows: Array,
+        cached: Array,
+        halo: Array,
+        pad: Array,
+        neighbours: Array,
+        weight: Array,
+        bias: Array | None,
+        tail: KernelTail | None = None,
     ) -> Array:
         out = poisoned((len(neighbours), len(weight)), rows.dtype)
         sizes = (len(neighbours), neighbours.shape[1], rows.shape[1], len(weight))
-        self._call("edit_conv", _type(rows), out, *_table(rows, cached, halo, pad), neighbours, weight, bias, *sizes)
+        operands = (*_table(rows, cached, halo, pad), neighbours, weight, bias, tail)
+        self._call("edit_conv", _type(rows), out, *operands, *sizes)
+        return out
+
+    def row_linear(
+        self, rows: Array, weight: Array, transposed: bool, bias: Array | None, tail: KernelTail | None = None
+    ) -> Array:
+        columns = weight.shape[0 if transposed else 1]
+        out = poisoned((len(rows), columns), rows.dtype)
+        operands = (rows, weight, ctypes.c_int(transposed), bias, tail)
+        self._call("row_linear", _type(rows), out, *operands, *rows.shape, columns)
         return out
 
     def slots(self, rows: Array, keys: int) -> Array:
@@ -78,18 +98,31 @@ class HostKernels:
     def edit_attention(
         self, query: Array, key: Array, value: Array, fresh: tuple[Array, Array], slot: Array, scale: float
     ) -> Array:
-        out = poisoned(query.shape, query.dtype)
-        heads, queries, width = query.shape
-        sizes = (heads, queries, key.shape[1], fresh[0].shape[1], width)
+        queries, heads, width = query.shape
+        out = poisoned((queries, heads, value.shape[2]), query.dtype)
+        sizes = (heads, queries, key.shape[0], width, value.shape[2])
         self._call("edit_attention", _type(query), out, query, key, value, *fresh, slot, *sizes, ctypes.c_float(scale))
         return out
 
+    def group_moments(self, rows: Array, cached: Array, index: Array, moments: Array, share: float) -> Array:
+        out = poisoned(moments.shape, moments.dtype)
+        sizes = (*rows.shape, moments.shape[1])
+        self._call("group_moments", _type(rows), out, rows, cached, index, moments, *sizes, ctypes.c_float(share))
+        return out
+
     def edit_group_norm(
-        self, rows: Array, moments: Array, gain: Array | None, bias: Array | None, epsilon: float
+        self,
+        rows: Array,
+        moments: Array,
+        factor: Array | None,
+        shift: Array | None,
+        epsilon: float,
+        activation: str = "",
     ) -> Array:
         out = poisoned(rows.shape, rows.dtype)
         sizes = (*rows.shape, moments.shape[1])
-        self._call("edit_group_norm", _type(rows), out, rows, moments, gain, bias, *sizes, ctypes.c_float(epsilon))
+        operands = (rows, moments, factor, shift, ctypes.c_int(ACTIVATIONS[activation]))
+        self._call("edit_group_norm", _type(rows), out, *operands, *sizes, ctypes.c_float(epsilon))
         return out
 
     def _call(self, name: str, *arguments: object) -> None:
@@ -110,6 +143,8 @@ def _converted(argument: object) -> object:
     if isinstance(argument, np.ndarray):
         assert argument.flags.c_contiguous
         return ctypes.c_void_p(argument.ctypes.data)
+    if isinstance(argument, KernelTail):
+        return ctypes.byref(argument)
     if argument is None:
         return ctypes.c_void_p(None)
     return ctypes.c_int64(argument) if isinstance(argument, int) else argument

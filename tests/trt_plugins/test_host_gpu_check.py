@@ -62,7 +62,15 @@ class Broken(KernelLibrary):
 def test_every_kernel_is_checked_and_timed(host_library: Path) -> None:
     report = gpu_check.run(Host(), KernelLibrary(host_library), SMALL)
     assert report.passed
-    kernels = ("gather_rows", "masked_merge", "edit_conv", "edit_attention", "edit_group_norm")
+    kernels = (
+        "gather_rows",
+        "masked_merge",
+        "edit_conv",
+        "row_linear",
+        "edit_attention",
+        "group_moments",
+        "edit_group_norm",
+    )
     assert [(c.dtype, c.kernel) for c in report.checks] == [
         (dtype, kernel) for dtype in ("float32", "float16", "bfloat16") for kernel in kernels
     ]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.trt_plugins.host_kernels import DTYPES, HostKernels
+from retouch.trt_plugins._kernel_library import ACTIVATIONS, KernelTail
+from tests.trt_plugins.host_kernels import DTYPES, HostKernels, poisoned
 
 TOLERANCE = {"float32": 2e-6, "float16": 2e-3, "bfloat16": 1.2e-2}
 FEW = settings(max_examples=25, deadline=None)
@@ -130,29 +133,113 @@ def test_edit_conv(
     close(got, expected, dtype)
 
 
+@st.composite
+def tails(draw: st.DrawFn) -> dict[str, Any]:
+    """Which parts a tail has."""
+    parts = {name: draw(st.booleans()) for name in ("gate", "residual", "kept", "affine")}
+    return {**parts, "activation": draw(st.sampled_from(sorted(ACTIVATIONS)))}
+
+
+class DrawnTail:
+    """A tail with random operands, for the kernel and for numpy."""
+
+    def __init__(self, parts: dict[str, Any], generator: np.random.Generator, rows: int, columns: int, dtype: str):
+        self.parts = parts
+        per_column = {name: drawn(generator, (columns,), dtype) for name in ("gate", "factor", "shift")}
+        self.arrays = {**per_column, "residual": drawn(generator, (rows, columns), dtype)}
+        self.kept = poisoned((rows, columns), DTYPES[dtype])
+        there = {"gate": parts["gate"], "residual": parts["residual"], "kept": parts["kept"]}
+        there |= {"factor": parts["affine"], "shift": parts["affine"]}
+        places = {name: array.ctypes.data for name, array in {**self.arrays, "kept": self.kept}.items() if there[name]}
+        self.operand = KernelTail(**places, activation=ACTIVATIONS[parts["activation"]])
+
+    def check(self, x: np.ndarray, got: np.ndarray, dtype: str) -> None:
+        """Compares the results of what a product has before the tail."""
+        wide = {name: array.astype(np.float64) for name, array in self.arrays.items()}
+        if self.parts["gate"]:
+            x = x * wide["gate"]
+        if self.parts["residual"]:
+            x = x + wide["residual"]
+        if self.parts["kept"]:
+            close(self.kept, x, dtype)
+        if self.parts["affine"]:
+            x = x * wide["factor"] + wide["shift"]
+        close(got, activated(x, self.parts["activation"]), dtype)
+
+
+def activated(x: np.ndarray, activation: str) -> np.ndarray:
+    erf = np.vectorize(math.erf, otypes=[np.float64])
+    return {
+        "": x,
+        "Silu": x / (1 + np.exp(-x)),
+        "Gelu": 0.5 * x * (1 + erf(x / math.sqrt(2))) if x.size else x,
+        "TanhGelu": 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    }[activation]
+
+
+@FEW
+@given(seed=st.integers(0, 999), targets=st.integers(0, 70), columns=st.integers(1, 70), parts=tails(), dtype=TYPE)
+def test_edit_conv_with_a_tail(
+    kernels: HostKernels, seed: int, targets: int, columns: int, parts: dict[str, Any], dtype: str
+) -> None:
+    generator = np.random.default_rng(seed)
+    operands = table(generator, 12, 20, 5, (8,), dtype)
+    neighbours = generator.integers(0, 18, (targets, 9)).astype(np.int64)
+    weight = drawn(generator, (columns, 72), dtype) / np.array(9, DTYPES[dtype])
+    bias = drawn(generator, (columns,), dtype)
+    tail = DrawnTail(parts, generator, targets, columns, dtype)
+    got = kernels.edit_conv(**operands, neighbours=neighbours, weight=weight, bias=bias, tail=tail.operand)
+    gathered = looked_up(operands, neighbours).reshape(targets, 72).astype(np.float64)
+    tail.check(gathered @ weight.astype(np.float64).T + bias.astype(np.float64), got, dtype)
+
+
+@FEW
+@given(
+    seed=st.integers(0, 999), rows=st.integers(0, 70), channels=st.sampled_from([1, 8, 13, 40, 64]),
+    columns=st.sampled_from([1, 8, 13, 64, 72]), transposed=st.booleans(), biased=st.booleans(), parts=tails(),
+    dtype=TYPE,
+)  # fmt: skip
+def test_row_linear(
+    kernels: HostKernels, seed: int, rows: int, channels: int, columns: int, transposed: bool, biased: bool,
+    parts: dict[str, Any], dtype: str,
+) -> None:  # fmt: skip
+    generator = np.random.default_rng(seed)
+    x = drawn(generator, (rows, channels), dtype)
+    weight = drawn(generator, (columns, channels), dtype) / np.array(np.sqrt(channels), DTYPES[dtype])
+    bias = drawn(generator, (columns,), dtype) if biased else None
+    tail = DrawnTail(parts, generator, rows, columns, dtype)
+    stored = weight if transposed else np.ascontiguousarray(weight.T)
+    got = kernels.row_linear(x, stored, transposed, bias, tail.operand)
+    product = x.astype(np.float64) @ weight.astype(np.float64).T
+    tail.check(product + (0 if bias is None else bias.astype(np.float64)), got, dtype)
+
+
 def attended(query: np.ndarray, key: np.ndarray, value: np.ndarray, scale: float) -> np.ndarray:
-    scores = scale * np.einsum("hqd,hkd->hqk", query.astype(np.float64), key.astype(np.float64))
+    scores = scale * np.einsum("qhd,khd->hqk", query.astype(np.float64), key.astype(np.float64))
     weights = np.exp(scores - scores.max(-1, keepdims=True))
-    return np.einsum("hqk,hkd->hqd", weights / weights.sum(-1, keepdims=True), value.astype(np.float64))
+    return np.einsum("hqk,khd->qhd", weights / weights.sum(-1, keepdims=True), value.astype(np.float64))
 
 
 @FEW
 @given(
     seed=st.integers(0, 999), heads=st.integers(1, 2), queries=st.integers(0, 70), keys=st.integers(1, 80),
-    share=st.floats(0, 1), width=st.sampled_from([1, 8, 32, 40, 64, 72]), dtype=TYPE,
+    share=st.floats(0, 1), width=st.sampled_from([1, 8, 32, 40, 64, 72]), of_values=st.sampled_from([0, 0, 5, 48]),
+    dtype=TYPE,
 )  # fmt: skip
 def test_edit_attention(
-    kernels: HostKernels, seed: int, heads: int, queries: int, keys: int, share: float, width: int, dtype: str
-) -> None:
+    kernels: HostKernels, seed: int, heads: int, queries: int, keys: int, share: float, width: int, of_values: int,
+    dtype: str,
+) -> None:  # fmt: skip
     generator = np.random.default_rng(seed)
-    query, key, value = (drawn(generator, (heads, n, width), dtype) for n in (queries, keys, keys))
+    query, key = (drawn(generator, (n, heads, width), dtype) for n in (queries, keys))
+    value = drawn(generator, (keys, heads, of_values or width), dtype)
     rows = generator.permutation(keys)[: round(share * keys)].astype(np.int64)
-    fresh = (drawn(generator, (heads, len(rows), width), dtype), drawn(generator, (heads, len(rows), width), dtype))
+    fresh = (drawn(generator, (len(rows), heads, width), dtype), drawn(generator, (len(rows), *value.shape[1:]), dtype))
     slot = kernels.slots(rows, keys)
     scale = width**-0.5
     got = kernels.edit_attention(query, key, value, fresh, slot, scale)
     for base, overlay in ((key, fresh[0]), (value, fresh[1])):
-        base[:, rows] = overlay
+        base[rows] = overlay
     close(got, attended(query, key, value, scale), dtype)
 
 
@@ -160,9 +247,9 @@ def test_edit_attention(
 @pytest.mark.parametrize("width", [128, 160, 256])
 def test_edit_attention_of_wide_heads(kernels: HostKernels, width: int, dtype: str) -> None:
     generator = np.random.default_rng(width)
-    query, key, value = (drawn(generator, (1, n, width), dtype) for n in (5, 37, 37))
+    query, key, value = (drawn(generator, (n, 1, width), dtype) for n in (5, 37, 37))
     slot = kernels.slots(np.zeros(0, np.int64), 37)
-    nothing = np.zeros((1, 0, width), DTYPES[dtype])
+    nothing = np.zeros((0, 1, width), DTYPES[dtype])
     got = kernels.edit_attention(query, key, value, (nothing, nothing), slot, width**-0.5)
     close(got, attended(query, key, value, width**-0.5), dtype)
 
@@ -170,11 +257,11 @@ def test_edit_attention_of_wide_heads(kernels: HostKernels, width: int, dtype: s
 @pytest.mark.parametrize("dtype", sorted(DTYPES))
 def test_edit_attention_with_scores_far_apart(kernels: HostKernels, dtype: str) -> None:
     """The largest scores come last, and are so large that their exponentials overflow."""
-    keys = np.linspace(-30, 30, 70).astype(DTYPES[dtype]).reshape(1, 70, 1) * np.ones((1, 1, 8), DTYPES[dtype])
-    query = np.full((1, 3, 8), 2, DTYPES[dtype])
-    value = np.arange(70, dtype=np.float32).astype(DTYPES[dtype]).reshape(1, 70, 1) * np.ones((1, 1, 8), DTYPES[dtype])
+    keys = np.linspace(-30, 30, 70).astype(DTYPES[dtype]).reshape(70, 1, 1) * np.ones((1, 1, 8), DTYPES[dtype])
+    query = np.full((3, 1, 8), 2, DTYPES[dtype])
+    value = np.arange(70, dtype=np.float32).astype(DTYPES[dtype]).reshape(70, 1, 1) * np.ones((1, 1, 8), DTYPES[dtype])
     slot = kernels.slots(np.zeros(0, np.int64), 70)
-    nothing = np.zeros((1, 0, 8), DTYPES[dtype])
+    nothing = np.zeros((0, 1, 8), DTYPES[dtype])
     got = kernels.edit_attention(query, keys, value, (nothing, nothing), slot, 1.0)
     close(got, attended(query, keys, value, 1.0), dtype)
 
@@ -182,19 +269,42 @@ def test_edit_attention_with_scores_far_apart(kernels: HostKernels, dtype: str) 
 @FEW
 @given(
     seed=st.integers(0, 999), rows=st.integers(0, 40), groups=st.integers(1, 8), each=st.integers(1, 40),
-    affine=st.booleans(), dtype=TYPE,
+    affine=st.booleans(), activation=st.sampled_from(sorted(ACTIVATIONS)), dtype=TYPE,
 )  # fmt: skip
 def test_edit_group_norm(
-    kernels: HostKernels, seed: int, rows: int, groups: int, each: int, affine: bool, dtype: str
+    kernels: HostKernels, seed: int, rows: int, groups: int, each: int, affine: bool, activation: str, dtype: str
 ) -> None:
     generator = np.random.default_rng(seed)
     channels = groups * each
     x = drawn(generator, (rows, channels), dtype)
     moments = np.stack([generator.standard_normal(groups), generator.uniform(0.5, 2, groups)]).astype(np.float32)
     gain, bias = (drawn(generator, (channels,), dtype) if affine else None for _ in range(2))
-    got = kernels.edit_group_norm(x, moments, gain, bias, 1e-5)
+    got = kernels.edit_group_norm(x, moments, gain, bias, 1e-5, activation)
     mean, variance = (np.repeat(part.astype(np.float64), each) for part in moments)
     expected = (x.astype(np.float64) - mean) / np.sqrt(variance + 1e-5)
     if gain is not None and bias is not None:
         expected = expected * gain.astype(np.float64) + bias.astype(np.float64)
-    close(got, expected, dtype)
+    close(got, activated(expected, activation), dtype)
+
+
+@FEW
+@given(
+    seed=st.integers(0, 999), size=st.integers(1, 60), share=st.floats(0, 1), groups=st.integers(1, 8),
+    each=st.integers(1, 40), dtype=TYPE,
+)  # fmt: skip
+def test_group_moments_follow_the_rows_that_changed(
+    kernels: HostKernels, seed: int, size: int, share: float, groups: int, each: int, dtype: str
+) -> None:
+    generator = np.random.default_rng(seed)
+    cached = drawn(generator, (size, groups * each), dtype)
+    index = generator.permutation(size)[: round(share * size)].astype(np.int64)
+    rows = drawn(generator, (len(index), groups * each), dtype)
+
+    def moments(x: np.ndarray) -> np.ndarray:
+        by_group = x.astype(np.float64).reshape(size, groups, each)
+        return np.stack([by_group.mean((0, 2)), by_group.var((0, 2))])
+
+    got = kernels.group_moments(rows, cached, index, moments(cached).astype(np.float32), 1 / (size * each))
+    after = cached.copy()
+    after[index] = rows
+    assert np.abs(got - moments(after)).max() < 1e-5

@@ -10,7 +10,16 @@ import pytest
 
 from tests.trt_plugins.host_kernels import KERNELS
 
-FUNCTIONS = ("gather_rows", "masked_merge", "edit_conv", "fill_slots", "edit_attention", "edit_group_norm")
+FUNCTIONS = (
+    "gather_rows",
+    "masked_merge",
+    "edit_conv",
+    "row_linear",
+    "fill_slots",
+    "edit_attention",
+    "group_moments",
+    "edit_group_norm",
+)
 
 
 @pytest.mark.slow

@@ -12,21 +12,43 @@ namespace retouch {
 
 template <typename T>
 struct AttentionOperands {
-  T* out;          // [heads, queries, width]
-  const T* query;  // [heads, queries, width]
-  const T* key;    // [heads, keys, width], the base run's
-  const T* value;
-  const T* new_key;  // [heads, overlay, width], recomputed
+  T* out;          // [queries, heads, value_width]
+  const T* query;  // [queries, heads, width]
+  const T* key;    // [keys, heads, width], the base run's
+  const T* value;  // [keys, heads, value_width]
+  const T* new_key;  // [any, heads, width], recomputed
   const T* new_value;
-  const int32_t* slot;  // [keys]: number of the overlay's row, or negative
-  int64_t heads, queries, keys, overlay, width;
+  const int32_t* slot;  // [keys]: number of the recomputed row, or negative
+  int64_t heads, queries, keys, width, value_width;
   float scale;
+  /// Whether eight numbers of a row can be read at once.
+  bool aligned;
 
-  __device__ __forceinline__ const T* row(const T* base, const T* fresh, int64_t head, int64_t number) const {
+  __device__ __forceinline__ const T* key_row(int64_t head, int64_t number) const {
     const int32_t place = slot[number];
-    return place < 0 ? base + (head * keys + number) * width : fresh + (head * overlay + place) * width;
+    return (place < 0 ? key + number * heads * width : new_key + place * heads * width) + head * width;
+  }
+  __device__ __forceinline__ const T* value_row(int64_t head, int64_t number) const {
+    const int32_t place = slot[number];
+    return (place < 0 ? value + number * heads * value_width : new_value + place * heads * value_width) + head * value_width;
   }
 };
+
+/// Eight numbers of a row on their way to shared memory.
+template <typename T>
+struct alignas(16) Eight {
+  T numbers[8];
+};
+
+/// The numbers of a row from a channel on; zero behind the last.
+template <typename T>
+__device__ __forceinline__ Eight<T> eight_of(const T* row, int64_t channel, int64_t width, bool aligned) {
+  if (aligned && channel + 8 <= width) return *reinterpret_cast<const Eight<T>*>(row + channel);
+  Eight<T> found;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) found.numbers[i] = channel + i < width ? row[channel + i] : from_float<T>(0.0f);
+  return found;
+}
 
 /// Names for every key the row of the overlay that replaces it.
 __global__ void __launch_bounds__(256) clear_slots_kernel(int32_t* slot, int64_t keys) {
@@ -55,18 +77,24 @@ constexpr float kLowest = -1e30f;
 /// Keys of a step as [key][width], values turned to [width][key], so that pairs along the summed axis lie together.
 template <typename T, int Width>
 struct AttentionTiles {
-  T key[kAttentionKeys][Width + 8];
-  T value[Width][kAttentionKeys + 8];
+  alignas(16) T key[kAttentionKeys][Width + 8];
+  alignas(16) T value[Width][kAttentionKeys + 8];
 };
 
 template <typename T, int Width>
 __device__ __forceinline__ void load_tiles(const AttentionOperands<T>& op, AttentionTiles<T, Width>& shared, int64_t head, int64_t first) {
-  const T zero = from_float<T>(0.0f);
-  for (int place = static_cast<int>(threadIdx.x); place < kAttentionKeys * Width; place += static_cast<int>(kAttentionThreads)) {
-    const int key = place / Width, channel = place % Width;
-    const bool inside = first + key < op.keys && channel < op.width;
-    shared.key[key][channel] = inside ? op.row(op.key, op.new_key, head, first + key)[channel] : zero;
-    shared.value[channel][key] = inside ? op.row(op.value, op.new_value, head, first + key)[channel] : zero;
+  constexpr int kEach = Width / 8;
+  for (int place = static_cast<int>(threadIdx.x); place < kAttentionKeys * kEach; place += static_cast<int>(kAttentionThreads)) {
+    // Neighbouring threads take neighbouring keys of the values, which they turn: their stores then lie side by side.
+    const int key = place / kEach, channel = place % kEach * 8, turned = place % kAttentionKeys, from = place / kAttentionKeys * 8;
+    const bool inside = first + key < op.keys, other = first + turned < op.keys;
+    // What lies behind the last key is no number to multiply by: zero.
+    const Eight<T> keys = eight_of(inside ? op.key_row(head, first + key) : op.key, inside ? channel : op.width, op.width, op.aligned);
+    const Eight<T> values =
+        eight_of(other ? op.value_row(head, first + turned) : op.value, other ? from : op.value_width, op.value_width, op.aligned);
+    *reinterpret_cast<Eight<T>*>(&shared.key[key][channel]) = keys;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) shared.value[from + i][turned] = values.numbers[i];
   }
 }
 
@@ -115,7 +143,7 @@ __global__ void __launch_bounds__(kAttentionThreads) edit_attention_kernel(Atten
 #pragma unroll
     for (unsigned pair = 0; pair < 4; ++pair) {
       const int64_t row = row0 + g + pair % 2 * 8, channel = 16 * part + 2 * t + pair / 2 * 8;
-      const T* source = op.query + (head * op.queries + row) * op.width + channel;
+      const T* source = op.query + (row * op.heads + head) * op.width + channel;
       const T low = row < op.queries && channel < op.width ? source[0] : from_float<T>(0.0f);
       const T high = row < op.queries && channel + 1 < op.width ? source[1] : from_float<T>(0.0f);
       query[part].pairs[pair] = packed(low, high);
@@ -174,8 +202,8 @@ __global__ void __launch_bounds__(kAttentionThreads) edit_attention_kernel(Atten
 #pragma unroll
     for (unsigned k = 0; k < 4; ++k) {
       const int64_t row = row0 + g + k / 2 * 8, channel = 8 * j + 2 * t + k % 2;
-      if (row < op.queries && channel < op.width)
-        op.out[(head * op.queries + row) * op.width + channel] = from_float<T>(sums[j].values[k] / state.sum[k / 2]);
+      if (row < op.queries && channel < op.value_width)
+        op.out[(row * op.heads + head) * op.value_width + channel] = from_float<T>(sums[j].values[k] / state.sum[k / 2]);
     }
 }
 
@@ -187,13 +215,13 @@ __global__ void __launch_bounds__(kPlainWarps* kWarpSize) plain_attention_kernel
   const unsigned warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
   const int64_t head = blockIdx.y, query = static_cast<int64_t>(blockIdx.x) * kPlainWarps + warp;
   if (query >= op.queries) return;
-  const float* own = op.query + (head * op.queries + query) * op.width;
+  const float* own = op.query + (query * op.heads + head) * op.width;
   float sums[kPlainChannels] = {}, largest = kLowest, total = 0.0f;
   for (int64_t first = 0; first < op.keys; first += kWarpSize) {
     const int64_t number = first + lane;
     float score = kLowest;
     if (number < op.keys) {
-      const float* key = op.row(op.key, op.new_key, head, number);
+      const float* key = op.key_row(head, number);
       score = 0.0f;
       for (int64_t channel = 0; channel < op.width; ++channel) score += own[channel] * key[channel];
       score *= op.scale;
@@ -209,16 +237,16 @@ __global__ void __launch_bounds__(kPlainWarps* kWarpSize) plain_attention_kernel
     for (unsigned from = 0; from < kWarpSize; ++from) {
       const float share = shuffle_from(weight, from);
       if (first + from >= op.keys) continue;
-      const float* value = op.row(op.value, op.new_value, head, first + from);
+      const float* value = op.value_row(head, first + from);
       for (int i = 0; i < kPlainChannels; ++i) {
         const int64_t channel = lane + static_cast<int64_t>(i) * kWarpSize;
-        if (channel < op.width) sums[i] += share * value[channel];
+        if (channel < op.value_width) sums[i] += share * value[channel];
       }
     }
   }
   for (int i = 0; i < kPlainChannels; ++i) {
     const int64_t channel = lane + static_cast<int64_t>(i) * kWarpSize;
-    if (channel < op.width) op.out[(head * op.queries + query) * op.width + channel] = sums[i] / total;
+    if (channel < op.value_width) op.out[(query * op.heads + head) * op.value_width + channel] = sums[i] / total;
   }
 }
 
@@ -231,21 +259,25 @@ int attend(const AttentionOperands<T>& op, Stream stream) {
 
 constexpr int64_t kMostWidth = 256;
 
-/// out [heads, queries, width]; widths up to 256.
+/// out [queries, heads, value_width]; widths up to 256.
 template <typename T>
-int edit_attention(const AttentionOperands<T>& op, Stream stream) {
-  if (op.width > kMostWidth || op.keys == 0) return RETOUCH_NOT_SUPPORTED;
-  if (op.queries == 0 || op.heads == 0 || op.width == 0) return 0;
-  if (op.width <= 32) return attend<T, 32>(op, stream);
-  if (op.width <= 64) return attend<T, 64>(op, stream);
-  if (op.width <= 128) return attend<T, 128>(op, stream);
+int edit_attention(AttentionOperands<T> op, Stream stream) {
+  const int64_t width = op.width > op.value_width ? op.width : op.value_width;
+  if (width > kMostWidth || op.keys == 0) return RETOUCH_NOT_SUPPORTED;
+  if (op.queries == 0 || op.heads == 0 || op.value_width == 0) return 0;
+  const uintptr_t addresses = reinterpret_cast<uintptr_t>(op.key) | reinterpret_cast<uintptr_t>(op.value) |
+                              reinterpret_cast<uintptr_t>(op.new_key) | reinterpret_cast<uintptr_t>(op.new_value);
+  op.aligned = addresses % sizeof(Eight<T>) == 0 && op.width % 8 == 0 && op.value_width % 8 == 0;
+  if (width <= 32) return attend<T, 32>(op, stream);
+  if (width <= 64) return attend<T, 64>(op, stream);
+  if (width <= 128) return attend<T, 128>(op, stream);
   return attend<T, 256>(op, stream);
 }
 
 template <>
-inline int edit_attention<float>(const AttentionOperands<float>& op, Stream stream) {
-  if (op.width > kMostWidth || op.keys == 0) return RETOUCH_NOT_SUPPORTED;
-  if (op.queries == 0 || op.heads == 0 || op.width == 0) return 0;
+inline int edit_attention<float>(AttentionOperands<float> op, Stream stream) {
+  if (op.value_width > kMostWidth || op.keys == 0) return RETOUCH_NOT_SUPPORTED;
+  if (op.queries == 0 || op.heads == 0 || op.value_width == 0) return 0;
   const dim3 grid(static_cast<unsigned>(divided_up(op.queries, kPlainWarps)), static_cast<unsigned>(op.heads));
   RETOUCH_LAUNCH(plain_attention_kernel, grid, dim3(kPlainWarps * kWarpSize), stream, op);
   return last_error();

@@ -1,11 +1,13 @@
 // EditConv: a convolution of the active rows as a matrix product whose left factor is gathered while it is read.
+// RowLinear: the same with the rows themselves as the left factor.
 //
 // out [M, C_out] = columns [M, T * C] * weight [C_out, T * C] transposed + bias, where columns are the neighbours of every
-// active row, which never exist in memory. Floor: 2 * M * T * C * C_out operations; T * C * C_out * size bytes of weights,
-// M * C_out * size of results, and every table row that is named at least once.
+// active row, which never exist in memory; then the tail. Floor: 2 * M * T * C * C_out operations; T * C * C_out * size bytes
+// of weights, M * C_out * size of results, and every table row that is named at least once.
 #pragma once
 
 #include "row_table.cuh"
+#include "tail.cuh"
 #include "warp.cuh"
 
 namespace retouch {
@@ -23,12 +25,18 @@ template <typename T>
 struct ConvOperands {
   T* out;
   RowTable table;
-  const int64_t* neighbours;
+  const int64_t* neighbours;  // null where every row is its own only neighbour
   const T* weight;
+  bool by_depth;  // whether the weight is [T * C, C_out]
   const T* bias;
+  Tail<T> tail;
   int64_t rows, taps, channels, columns;
   /// Whether eight numbers of a row, and of the weight, can be read at once.
   bool aligned;
+
+  __device__ __forceinline__ const char* neighbour(int64_t row, int64_t tap) const {
+    return table.at(neighbours == nullptr ? row : neighbours[row * taps + tap], channels * static_cast<int64_t>(sizeof(T)));
+  }
 };
 
 /// Eight numbers on the way from global to shared memory.
@@ -41,18 +49,18 @@ struct alignas(16) Part {
 template <typename T>
 __device__ __forceinline__ Part<T> column_part(const ConvOperands<T>& op, int64_t row, int64_t depth) {
   Part<T> part;
-  const int64_t all = op.taps * op.channels, row_bytes = op.channels * static_cast<int64_t>(sizeof(T));
+  const int64_t all = op.taps * op.channels;
 #pragma unroll
   for (int i = 0; i < kConvPart; ++i) part.numbers[i] = from_float<T>(0.0f);
   if (row >= op.rows || depth >= all) return part;
   if (op.aligned) {
     const int64_t tap = depth / op.channels;
-    const char* source = op.table.at(op.neighbours[row * op.taps + tap], row_bytes);
+    const char* source = op.neighbour(row, tap);
     return *reinterpret_cast<const Part<T>*>(source + (depth - tap * op.channels) * static_cast<int64_t>(sizeof(T)));
   }
   for (int i = 0; i < kConvPart && depth + i < all; ++i) {
     const int64_t tap = (depth + i) / op.channels;
-    const char* source = op.table.at(op.neighbours[row * op.taps + tap], row_bytes);
+    const char* source = op.neighbour(row, tap);
     part.numbers[i] = reinterpret_cast<const T*>(source)[depth + i - tap * op.channels];
   }
   return part;
@@ -72,11 +80,24 @@ __device__ __forceinline__ Part<T> weight_part(const ConvOperands<T>& op, int64_
   return part;
 }
 
+/// Eight columns of the weight at one depth, where it is stored by depth; zero behind the last.
+template <typename T>
+__device__ __forceinline__ Part<T> depth_part(const ConvOperands<T>& op, int64_t column, int64_t depth) {
+  Part<T> part;
+#pragma unroll
+  for (int i = 0; i < kConvPart; ++i) part.numbers[i] = from_float<T>(0.0f);
+  if (depth >= op.taps * op.channels || column >= op.columns) return part;
+  const T* source = op.weight + depth * op.columns + column;
+  if (op.aligned && op.columns % kConvPart == 0) return *reinterpret_cast<const Part<T>*>(source);
+  for (int i = 0; i < kConvPart && column + i < op.columns; ++i) part.numbers[i] = source[i];
+  return part;
+}
+
 /// What a block multiplies next, in shared memory.
 template <typename T>
 struct ConvTiles {
-  T left[kConvRows][kConvPitch];
-  T right[kConvColumns][kConvPitch];
+  alignas(16) T left[kConvRows][kConvPitch];
+  alignas(16) T right[kConvColumns][kConvPitch];
 };
 
 /// A quarter of a block's product per warp, 32 x 32, on tensor cores.
@@ -181,7 +202,9 @@ __global__ void __launch_bounds__(kConvThreads) edit_conv_kernel(ConvOperands<T>
       const int number = static_cast<int>(thread) + i * static_cast<int>(kConvThreads);
       const int64_t depth = depth0 + number % (kConvDepth / kConvPart) * kConvPart;
       left[i] = column_part(op, row0 + number / (kConvDepth / kConvPart), depth);
-      right[i] = weight_part(op, column0 + number / (kConvDepth / kConvPart), depth);
+      right[i] = op.by_depth ? depth_part(op, column0 + number % (kConvColumns / kConvPart) * kConvPart,
+                                          depth0 + number / (kConvColumns / kConvPart))
+                             : weight_part(op, column0 + number / (kConvDepth / kConvPart), depth);
     }
   };
   fetch(0);
@@ -192,7 +215,13 @@ __global__ void __launch_bounds__(kConvThreads) edit_conv_kernel(ConvOperands<T>
       const int number = static_cast<int>(thread) + i * static_cast<int>(kConvThreads);
       const int line = number / (kConvDepth / kConvPart), place = number % (kConvDepth / kConvPart) * kConvPart;
       *reinterpret_cast<Part<T>*>(&shared.left[line][place]) = left[i];
-      *reinterpret_cast<Part<T>*>(&shared.right[line][place]) = right[i];
+      if (!op.by_depth) {
+        *reinterpret_cast<Part<T>*>(&shared.right[line][place]) = right[i];
+        continue;
+      }
+      const int column = number % (kConvColumns / kConvPart) * kConvPart;
+#pragma unroll
+      for (int j = 0; j < kConvPart; ++j) shared.right[column + j][number / (kConvColumns / kConvPart)] = right[i].numbers[j];
     }
     __syncthreads();
     // The next tiles are on their way while these are multiplied.
@@ -202,7 +231,8 @@ __global__ void __launch_bounds__(kConvThreads) edit_conv_kernel(ConvOperands<T>
   sum.each(warp, lane, [&](unsigned row, unsigned column, float value) {
     if (row0 + row >= op.rows || column0 + column >= op.columns) return;
     const float bias = op.bias == nullptr ? 0.0f : to_float(op.bias[column0 + column]);
-    op.out[(row0 + row) * op.columns + column0 + column] = from_float<T>(value + bias);
+    const float result = op.tail.apply(value + bias, row0 + row, column0 + column, op.columns);
+    op.out[(row0 + row) * op.columns + column0 + column] = from_float<T>(result);
   });
 }
 

@@ -1,9 +1,12 @@
-// EditGroupNorm: active rows normalised by the base run's moments, scaled and shifted per channel.
+// EditGroupNorm: active rows normalised by moments that follow what they changed, scaled and shifted per channel.
 //
-// out = (x - mean[group]) / sqrt(variance[group] + epsilon) * gain + bias. Floor: 2 * M * C * size bytes.
+// out = act((x - mean[group]) / sqrt(variance[group] + epsilon) * factor + shift). Moments move by the sums of x - y and of
+// (x - y)(x + y - 2 mean) over the rows, y being cached (export/ops/edit_group_norm.py). Floor: 2 * M * C * size bytes for the
+// rows, as many for the moments.
 #pragma once
 
-#include "platform.cuh"
+#include "tail.cuh"
+#include "warp.cuh"
 
 namespace retouch {
 
@@ -14,8 +17,9 @@ struct NormOperands {
   T* out;                // [rows, channels]
   const T* in;           // [rows, channels]
   const float* moments;  // [2, groups]: means, then variances
-  const T* gain;         // [channels], or null for ones
-  const T* bias;         // [channels], or null for zeros
+  const T* factor;       // [channels], or null for ones
+  const T* shift;        // [channels], or null for zeros
+  int activation;
   int64_t rows, channels, groups;
   float epsilon;
 };
@@ -26,11 +30,61 @@ __global__ void __launch_bounds__(kNormThreads) edit_group_norm_kernel(NormOpera
   const int64_t channel = static_cast<int64_t>(blockIdx.x) * kNormThreads + threadIdx.x;
   if (channel >= op.channels) return;
   const int64_t group = channel / (op.channels / op.groups);
-  const float gain = op.gain == nullptr ? 1.0f : to_float(op.gain[channel]), bias = op.bias == nullptr ? 0.0f : to_float(op.bias[channel]);
-  const float scale = gain / sqrtf(op.moments[op.groups + group] + op.epsilon);
-  const float shift = bias - op.moments[group] * scale;
+  const float factor = op.factor == nullptr ? 1.0f : to_float(op.factor[channel]);
+  const float offset = op.shift == nullptr ? 0.0f : to_float(op.shift[channel]);
+  const float scale = factor / sqrtf(op.moments[op.groups + group] + op.epsilon);
+  const float shift = offset - op.moments[group] * scale;
   for (int64_t row = blockIdx.y; row < op.rows; row += gridDim.y)
-    op.out[row * op.channels + channel] = from_float<T>(to_float(op.in[row * op.channels + channel]) * scale + shift);
+    op.out[row * op.channels + channel] = from_float<T>(activated(to_float(op.in[row * op.channels + channel]) * scale + shift, op.activation));
+}
+
+template <typename T>
+struct MomentOperands {
+  float* out;  // [2, groups]
+  const T* in;
+  const T* cached;
+  const int64_t* index;  // [rows]: where the rows are in cached
+  const float* moments;  // [2, groups], those of cached
+  int64_t rows, channels, groups;
+  float share;
+};
+
+/// A block takes a group. Differences are taken number by number, so that no large sums cancel.
+template <typename T>
+__global__ void __launch_bounds__(kNormThreads) group_moments_kernel(MomentOperands<T> op) {
+  __shared__ float partial[2][kNormThreads / kWarpSize];
+  const int64_t group = blockIdx.x, width = op.channels / op.groups, count = op.rows * width;
+  const float mean = op.moments[group];
+  float moved = 0.0f, widened = 0.0f;
+  for (int64_t place = threadIdx.x; place < count; place += kNormThreads) {
+    const int64_t row = place / width, channel = group * width + place % width;
+    const float x = to_float(op.in[row * op.channels + channel]), y = to_float(op.cached[op.index[row] * op.channels + channel]);
+    moved += x - y;
+    widened += (x - y) * (x + y - 2.0f * mean);
+  }
+  for (unsigned mask = kWarpSize / 2; mask > 0; mask /= 2) {
+    moved += shuffle_xor(moved, mask);
+    widened += shuffle_xor(widened, mask);
+  }
+  if (lane_number() == 0) {
+    partial[0][threadIdx.x / kWarpSize] = moved;
+    partial[1][threadIdx.x / kWarpSize] = widened;
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  float sums[2] = {0.0f, 0.0f};
+  for (unsigned warp = 0; warp < kNormThreads / kWarpSize; ++warp)
+    for (int i = 0; i < 2; ++i) sums[i] += partial[i][warp];
+  const float shifted = sums[0] * op.share;
+  op.out[group] = mean + shifted;
+  op.out[op.groups + group] = fmaxf(op.moments[op.groups + group] + sums[1] * op.share - shifted * shifted, 0.0f);
+}
+
+template <typename T>
+int group_moments(const MomentOperands<T>& op, Stream stream) {
+  if (op.groups == 0) return 0;
+  RETOUCH_LAUNCH(group_moments_kernel<T>, dim3(static_cast<unsigned>(op.groups)), dim3(kNormThreads), stream, op);
+  return last_error();
 }
 
 template <typename T>

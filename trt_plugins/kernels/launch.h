@@ -12,8 +12,24 @@
 /// Element types.
 enum RetouchType { RETOUCH_FLOAT32 = 0, RETOUCH_FLOAT16 = 1, RETOUCH_BFLOAT16 = 2 };
 
+/// The last part of a tail.
+enum RetouchActivation { RETOUCH_NO_ACTIVATION = 0, RETOUCH_SILU = 1, RETOUCH_GELU = 2, RETOUCH_TANH_GELU = 3 };
+
+/// What is done to the rows of a product: act((x * gate + residual) * factor + shift). Parts that are null are left out;
+/// ``kept`` takes what there is before the affine map.
+struct RetouchTail {
+  const void* gate;
+  const void* residual;
+  void* kept;
+  const void* factor;
+  const void* shift;
+  int activation;
+};
+
 #ifdef __cplusplus
 extern "C" {
+#else
+typedef struct RetouchTail RetouchTail;
 #endif
 
 /// out [entries, row] of the table [rows; cached[halo]; pad]; an entry outside of it is the pad row.
@@ -25,22 +41,34 @@ RETOUCH_API int retouch_gather_rows(void* out, const void* rows, int64_t active,
 RETOUCH_API int retouch_masked_merge(void* out, const void* cached, const int64_t* sizes, int axes, const int64_t* index,
     const void* rows, int64_t entries, int64_t row_bytes, void* stream);
 
-/// out [targets, columns]: neighbours [targets, taps] of the table times weight [columns, taps * channels], plus bias or null.
+/// out [targets, columns]: neighbours [targets, taps] of the table times weight [columns, taps * channels], plus bias or null,
+/// then the tail or null.
 RETOUCH_API int retouch_edit_conv(int type, void* out, const void* rows, int64_t active, const void* cached, const int64_t* halo,
     int64_t halo_count, const void* pad, const int64_t* neighbours, const void* weight, const void* bias,
-    int64_t targets, int64_t taps, int64_t channels, int64_t columns, void* stream);
+    const RetouchTail* tail, int64_t targets, int64_t taps, int64_t channels, int64_t columns, void* stream);
+
+/// out [rows, columns]: in [rows, channels] times weight [channels, columns], or [columns, channels] if ``transposed``, plus
+/// bias or null, then the tail or null.
+RETOUCH_API int retouch_row_linear(int type, void* out, const void* in, const void* weight, int transposed, const void* bias,
+    const RetouchTail* tail, int64_t rows, int64_t channels, int64_t columns, void* stream);
 
 /// slot [keys]: the number of the row that replaces a key, or -1.
 RETOUCH_API int retouch_fill_slots(int32_t* slot, const int64_t* rows, int64_t count, int64_t keys, void* stream);
 
-/// softmax(scale * Q K^T) V per head, K and V [heads, keys, width] with rows of [heads, overlay, width] where slot names one.
+/// out [queries, heads, value_width]: softmax(scale * Q K^T) V per head. Q is [queries, heads, width]; K [keys, heads, width]
+/// and V have rows of new_key and new_value [any, heads, ...] where slot names one.
 RETOUCH_API int retouch_edit_attention(int type, void* out, const void* query, const void* key, const void* value, const void* new_key,
     const void* new_value, const int32_t* slot, int64_t heads, int64_t queries, int64_t keys,
-    int64_t overlay, int64_t width, float scale, void* stream);
+    int64_t width, int64_t value_width, float scale, void* stream);
 
-/// Rows normalised by moments [2, groups], times gain or one, plus bias or zero.
-RETOUCH_API int retouch_edit_group_norm(int type, void* out, const void* in, const float* moments, const void* gain, const void* bias,
-    int64_t rows, int64_t channels, int64_t groups, float epsilon, void* stream);
+/// out [2, groups]: moments [2, groups] of ``cached`` after its rows ``index`` [rows] became ``in`` [rows, channels].
+/// ``share`` is one over the number of elements of a group.
+RETOUCH_API int retouch_group_moments(int type, float* out, const void* in, const void* cached, const int64_t* index,
+    const float* moments, int64_t rows, int64_t channels, int64_t groups, float share, void* stream);
+
+/// Rows normalised by moments [2, groups], times factor or one, plus shift or zero, then the activation.
+RETOUCH_API int retouch_edit_group_norm(int type, void* out, const void* in, const float* moments, const void* factor, const void* shift,
+    int activation, int64_t rows, int64_t channels, int64_t groups, float epsilon, void* stream);
 
 #ifdef __cplusplus
 }
