@@ -10,7 +10,7 @@ import pytest
 
 from tests.trt_plugins.host_plugins import compile_harness, compile_library
 
-OPERATORS = ["EditAttention", "EditConv", "EditGroupNorm", "GatherRows", "MaskedMerge", "ScatterRows"]
+OPERATORS = ["EditAttention", "EditConv", "EditGroupNorm", "GatherRows", "MaskedMerge", "RowLinear", "ScatterRows"]
 REGISTRY = """
 import ctypes, os, sys
 import numpy as np
@@ -28,7 +28,7 @@ creators = {creator.name: creator for creator in registry.all_creators if creato
 scale = trt.PluginField("scale", np.array([0.25], np.float32), trt.PluginFieldType.FLOAT32)
 plugin = creators["EditAttention"].create_plugin("node", trt.PluginFieldCollection([scale]), trt.TensorRTPhase.BUILD)
 core = plugin.get_capability_interface(trt.PluginCapabilityType.CORE)
-assert (core.plugin_name, core.plugin_version, core.plugin_namespace) == ("EditAttention", "1", "ai.retouch")
+assert (core.plugin_name, core.plugin_version, core.plugin_namespace) == ("EditAttention", "2", "ai.retouch")
 print(*sorted(creators))
 del plugin, core, creators
 sys.stdout.flush()

@@ -51,4 +51,11 @@ extern "C" RETOUCH_API nvinfer1::IPluginCreatorInterface* const* getCreators(int
   return all.data();
 }
 
+/// What the library was compiled for: TensorRT's major version, and the plugins' own interface. To be asked before TensorRT
+/// loads it, which would crash over a library of another version.
+extern "C" RETOUCH_API void retouch_trt_describe(int32_t* major, int32_t* interface) {
+  *major = NV_TENSORRT_MAJOR;
+  *interface = retouch::trt::kInterface;
+}
+
 extern "C" RETOUCH_API void setLoggerFinder(nvinfer1::ILoggerFinder* finder) { retouch::trt::set_logger_finder(finder); }

@@ -15,14 +15,14 @@ class OfTable : public Operator {
 class GatherRows final : public OfTable {
  public:
   const char* name() const override { return "GatherRows"; }
-  int32_t inputs() const override { return 5; }
-  void shape(const DimsExprs* in, DimsExprs& out) const override {
-    out.nbDims = in[0].nbDims + 1;
-    out.d[0] = in[4].d[0];
-    out.d[1] = in[4].d[1];
-    for (int32_t axis = 1; axis < in[0].nbDims; ++axis) out.d[axis + 1] = in[0].d[axis];
+  int32_t inputs(const Settings&) const override { return 5; }
+  void shapes(const DimsExprs* in, DimsExprs* out, const Settings&) const override {
+    out->nbDims = in[0].nbDims + 1;
+    out->d[0] = in[4].d[0];
+    out->d[1] = in[4].d[1];
+    for (int32_t axis = 1; axis < in[0].nbDims; ++axis) out->d[axis + 1] = in[0].d[axis];
   }
-  int run(const Call& call, float) const override {
+  int run(const Call& call, const Settings&) const override {
     const PluginTensorDesc* in = call.inputs;
     return retouch_gather_rows(call.out[0], call.in[0], in[0].dims.d[0], call.in[1], static_cast<const int64_t*>(call.in[2]),
                                in[2].dims.d[0], call.in[3], static_cast<const int64_t*>(call.in[4]), volume(in[4].dims),
@@ -34,12 +34,12 @@ class GatherRows final : public OfTable {
 class MaskedMerge : public Operator {
  public:
   const char* name() const override { return "MaskedMerge"; }
-  int32_t inputs() const override { return 3; }
+  int32_t inputs(const Settings&) const override { return 3; }
   bool takes(int32_t input, DataType type, DataType first) const override {
     return input == 1 ? type == DataType::kINT64 : is_number(first) && type == first;
   }
-  void shape(const DimsExprs* in, DimsExprs& out) const override { out = in[0]; }
-  int run(const Call& call, float) const override {
+  void shapes(const DimsExprs* in, DimsExprs* out, const Settings&) const override { *out = in[0]; }
+  int run(const Call& call, const Settings&) const override {
     const Dims& cached = call.inputs[0].dims;
     const Dims& index = call.inputs[1].dims;
     int64_t sizes[Dims::MAX_DIMS];
@@ -57,61 +57,135 @@ class ScatterRows final : public MaskedMerge {
   int32_t aliased() const override { return 0; }
 };
 
-/// A table, weight [C_out, T * C], bias [C_out].
+/// A tail as attributes and operands: gate [C], residual [M, C], factor and shift [C], of which a node has those it needs.
+struct TailOperands {
+  enum { kGated, kAdded, kKept, kAffine, kActivation, kCount };
+
+  static std::vector<const char*> names() { return {"gated", "added", "kept", "affine", "activation"}; }
+  static int32_t inputs(const int32_t* parts) { return parts[kGated] + parts[kAdded] + 2 * parts[kAffine]; }
+  /// The tail of a call whose operands begin at an input; what is kept is the second output.
+  static RetouchTail of(const Call& call, const int32_t* parts, int32_t input) {
+    RetouchTail tail = {nullptr, nullptr, nullptr, nullptr, nullptr, parts[kActivation]};
+    if (parts[kGated] != 0) tail.gate = call.in[input++];
+    if (parts[kAdded] != 0) tail.residual = call.in[input++];
+    if (parts[kKept] != 0) tail.kept = call.out[1];
+    if (parts[kAffine] != 0) {
+      tail.factor = call.in[input++];
+      tail.shift = call.in[input];
+    }
+    return tail;
+  }
+};
+
+std::vector<const char*> with_tail(std::vector<const char*> names) {
+  for (const char* name : TailOperands::names()) names.push_back(name);
+  return names;
+}
+
+/// A table, weight [C_out, T * C], bias [C_out] if it is biased, and a tail's operands.
 class EditConv final : public OfTable {
  public:
   const char* name() const override { return "EditConv"; }
-  int32_t inputs() const override { return 7; }
-  void shape(const DimsExprs* in, DimsExprs& out) const override {
-    out.nbDims = 2;
-    out.d[0] = in[4].d[0];
-    out.d[1] = in[5].d[0];
+  std::vector<const char*> integers() const override { return with_tail({"biased"}); }
+  int32_t inputs(const Settings& is) const override { return 6 + is.integers[0] + TailOperands::inputs(&is.integers[1]); }
+  int32_t outputs(const Settings& is) const override { return 1 + is.integers[1 + TailOperands::kKept]; }
+  void shapes(const DimsExprs* in, DimsExprs* out, const Settings& is) const override {
+    for (int32_t i = 0; i < outputs(is); ++i) {
+      out[i].nbDims = 2;
+      out[i].d[0] = in[4].d[0];
+      out[i].d[1] = in[5].d[0];
+    }
   }
-  int run(const Call& call, float) const override {
+  int run(const Call& call, const Settings& is) const override {
     const PluginTensorDesc* in = call.inputs;
+    const int32_t biased = is.integers[0];
+    const RetouchTail tail = TailOperands::of(call, &is.integers[1], 6 + biased);
     return retouch_edit_conv(type_number(in[0].type), call.out[0], call.in[0], in[0].dims.d[0], call.in[1],
                              static_cast<const int64_t*>(call.in[2]), in[2].dims.d[0], call.in[3],
-                             static_cast<const int64_t*>(call.in[4]), call.in[5], call.in[6], in[4].dims.d[0], in[4].dims.d[1],
-                             volume(in[0].dims, 1), in[5].dims.d[0], call.stream);
+                             static_cast<const int64_t*>(call.in[4]), call.in[5], biased != 0 ? call.in[6] : nullptr, &tail,
+                             in[4].dims.d[0], in[4].dims.d[1], volume(in[0].dims, 1), in[5].dims.d[0], call.stream);
   }
 };
 
-/// query [H, M, D], key and value [H, N, D], recomputed key and value [H, R, D], their row numbers [R].
+/// rows [M, C], weight [C, C_out], or [C_out, C] if transB, bias [C_out] if it is biased, and a tail's operands.
+class RowLinear final : public Operator {
+ public:
+  const char* name() const override { return "RowLinear"; }
+  std::vector<const char*> integers() const override { return with_tail({"transB", "biased"}); }
+  int32_t inputs(const Settings& is) const override { return 2 + is.integers[1] + TailOperands::inputs(&is.integers[2]); }
+  int32_t outputs(const Settings& is) const override { return 1 + is.integers[2 + TailOperands::kKept]; }
+  bool takes(int32_t, DataType type, DataType first) const override { return is_number(first) && type == first; }
+  void shapes(const DimsExprs* in, DimsExprs* out, const Settings& is) const override {
+    for (int32_t i = 0; i < outputs(is); ++i) {
+      out[i].nbDims = 2;
+      out[i].d[0] = in[0].d[0];
+      out[i].d[1] = in[1].d[is.integers[0] != 0 ? 0 : 1];
+    }
+  }
+  int run(const Call& call, const Settings& is) const override {
+    const PluginTensorDesc* in = call.inputs;
+    const int32_t transposed = is.integers[0], biased = is.integers[1];
+    const RetouchTail tail = TailOperands::of(call, &is.integers[2], 2 + biased);
+    return retouch_row_linear(type_number(in[0].type), call.out[0], call.in[0], call.in[1], transposed,
+                              biased != 0 ? call.in[2] : nullptr, &tail, in[0].dims.d[0], in[0].dims.d[1],
+                              in[1].dims.d[transposed != 0 ? 0 : 1], call.stream);
+  }
+};
+
+/// query [M, H, D], recomputed key and value [R, H, ..], cached ones [N, H, ..], their row numbers [R, 1].
 class EditAttention final : public Operator {
  public:
   const char* name() const override { return "EditAttention"; }
-  int32_t inputs() const override { return 6; }
-  const char* attribute() const override { return "scale"; }
+  std::vector<const char*> numbers() const override { return {"scale"}; }
+  int32_t inputs(const Settings&) const override { return 6; }
   bool takes(int32_t input, DataType type, DataType first) const override {
     return input == 5 ? type == DataType::kINT64 : is_number(first) && type == first;
   }
-  void shape(const DimsExprs* in, DimsExprs& out) const override { out = in[0]; }
-  size_t workspace(const DynamicPluginTensorDesc* in) const override { return static_cast<size_t>(in[1].max.d[1]) * sizeof(int32_t); }
-  int run(const Call& call, float scale) const override {
+  void shapes(const DimsExprs* in, DimsExprs* out, const Settings&) const override {
+    *out = in[0];
+    out->d[2] = in[4].d[2];
+  }
+  size_t workspace(const DynamicPluginTensorDesc* in) const override { return static_cast<size_t>(in[3].max.d[0]) * sizeof(int32_t); }
+  int run(const Call& call, const Settings& is) const override {
     const PluginTensorDesc* in = call.inputs;
     int32_t* slot = static_cast<int32_t*>(call.workspace);
-    const int64_t keys = in[1].dims.d[1];
-    const int failure = retouch_fill_slots(slot, static_cast<const int64_t*>(call.in[5]), in[5].dims.d[0], keys, call.stream);
+    const Dims &query = in[0].dims, &value = in[4].dims;
+    const int failure = retouch_fill_slots(slot, static_cast<const int64_t*>(call.in[5]), in[5].dims.d[0], value.d[0], call.stream);
     if (failure != 0) return failure;
-    return retouch_edit_attention(type_number(in[0].type), call.out[0], call.in[0], call.in[1], call.in[2], call.in[3], call.in[4], slot,
-                                  in[0].dims.d[0], in[0].dims.d[1], keys, in[3].dims.d[1], in[0].dims.d[2], scale, call.stream);
+    return retouch_edit_attention(type_number(in[0].type), call.out[0], call.in[0], call.in[3], call.in[4], call.in[1], call.in[2], slot,
+                                  query.d[1], query.d[0], value.d[0], query.d[2], value.d[2], is.numbers[0], call.stream);
   }
 };
 
-/// rows [M, C], moments [2, .., groups] in single precision, gain [C], bias [C].
+/// rows [M, C], cached [N, C], their places [M], moments [2, 1, groups] in single precision, then factor and shift [C] if it is
+/// affine; gives the rows and the moments they were normalised by.
 class EditGroupNorm final : public Operator {
  public:
   const char* name() const override { return "EditGroupNorm"; }
-  int32_t inputs() const override { return 4; }
-  const char* attribute() const override { return "epsilon"; }
+  std::vector<const char*> integers() const override { return {"groups", "affine", "activation"}; }
+  std::vector<const char*> numbers() const override { return {"share", "epsilon"}; }
+  int32_t inputs(const Settings& is) const override { return 4 + 2 * is.integers[1]; }
+  int32_t outputs(const Settings&) const override { return 2; }
   bool takes(int32_t input, DataType type, DataType first) const override {
-    return input == 1 ? type == DataType::kFLOAT : is_number(first) && type == first;
+    if (input == 2) return type == DataType::kINT64;
+    return input == 3 ? type == DataType::kFLOAT : is_number(first) && type == first;
   }
-  void shape(const DimsExprs* in, DimsExprs& out) const override { out = in[0]; }
-  int run(const Call& call, float epsilon) const override {
+  DataType gives(int32_t output, DataType first) const override { return output == 0 ? first : DataType::kFLOAT; }
+  void shapes(const DimsExprs* in, DimsExprs* out, const Settings&) const override {
+    out[0] = in[0];
+    out[1] = in[3];
+  }
+  int run(const Call& call, const Settings& is) const override {
     const PluginTensorDesc* in = call.inputs;
-    return retouch_edit_group_norm(type_number(in[0].type), call.out[0], call.in[0], static_cast<const float*>(call.in[1]), call.in[2],
-                                   call.in[3], in[0].dims.d[0], volume(in[0].dims, 1), volume(in[1].dims) / 2, epsilon, call.stream);
+    const int64_t rows = in[0].dims.d[0], channels = in[0].dims.d[1], groups = is.integers[0];
+    float* moments = static_cast<float*>(call.out[1]);
+    const int failure = retouch_group_moments(type_number(in[0].type), moments, call.in[0], call.in[1],
+                                              static_cast<const int64_t*>(call.in[2]), static_cast<const float*>(call.in[3]), rows,
+                                              channels, groups, is.numbers[0], call.stream);
+    if (failure != 0) return failure;
+    const bool affine = is.integers[1] != 0;
+    return retouch_edit_group_norm(type_number(in[0].type), call.out[0], call.in[0], moments, affine ? call.in[4] : nullptr,
+                                   affine ? call.in[5] : nullptr, is.integers[2], rows, channels, groups, is.numbers[1], call.stream);
   }
 };
 
@@ -122,9 +196,10 @@ const std::vector<const Operator*>& operators() {
   static const MaskedMerge merge;
   static const ScatterRows scatter;
   static const EditConv conv;
+  static const RowLinear linear;
   static const EditAttention attention;
   static const EditGroupNorm norm;
-  static const std::vector<const Operator*> all = {&gather, &merge, &scatter, &conv, &attention, &norm};
+  static const std::vector<const Operator*> all = {&gather, &merge, &scatter, &conv, &linear, &attention, &norm};
   return all;
 }
 

@@ -21,7 +21,9 @@ using nvinfer1::PluginFieldCollection;
 using nvinfer1::PluginTensorDesc;
 
 constexpr const char* kNamespace = "ai.retouch";
-constexpr const char* kVersion = "1";
+/// Which attributes and operands the plugins have; engines built for others do not fit.
+constexpr int32_t kInterface = 2;
+constexpr const char* kVersion = "2";
 constexpr int32_t kFailed = -1;
 
 /// The tensors of a call.
@@ -34,21 +36,31 @@ struct Call {
   void* stream;
 };
 
+/// The attributes of a node, in the order in which its operator names them.
+struct Settings {
+  std::vector<int32_t> integers;
+  std::vector<float> numbers;
+};
+
 /// What an operator computes and wants. One object of each kind serves all its plugins.
 class Operator {
  public:
   virtual ~Operator() = default;
   virtual const char* name() const = 0;
-  virtual int32_t inputs() const = 0;
-  /// Name of the one attribute, a float, or null.
-  virtual const char* attribute() const { return nullptr; }
+  /// Names of the attributes that are integers, and of those that are floats. A node has all of them.
+  virtual std::vector<const char*> integers() const { return {}; }
+  virtual std::vector<const char*> numbers() const { return {}; }
+  virtual int32_t inputs(const Settings&) const = 0;
+  virtual int32_t outputs(const Settings&) const { return 1; }
   /// Whether an input may have a type, given the type of the first input.
   virtual bool takes(int32_t input, DataType type, DataType first) const = 0;
-  virtual void shape(const DimsExprs* inputs, DimsExprs& output) const = 0;
+  /// The type of an output, given the type of the first input.
+  virtual DataType gives(int32_t, DataType first) const { return first; }
+  virtual void shapes(const DimsExprs* inputs, DimsExprs* outputs, const Settings&) const = 0;
   /// The input whose memory the output takes over, or -1.
   virtual int32_t aliased() const { return -1; }
   virtual size_t workspace(const DynamicPluginTensorDesc*) const { return 0; }
-  virtual int run(const Call& call, float attribute) const = 0;
+  virtual int run(const Call& call, const Settings&) const = 0;
 };
 
 /// All operators.
@@ -60,8 +72,8 @@ class Plugin final : public nvinfer1::IPluginV3,
                      public nvinfer1::IPluginV3OneBuildV2,
                      public nvinfer1::IPluginV3OneRuntime {
  public:
-  Plugin(const Operator& op, float attribute);
-  Plugin(const Plugin& other) : Plugin(other.op_, other.attribute_) {}
+  Plugin(const Operator& op, Settings settings);
+  Plugin(const Plugin& other) : Plugin(other.op_, other.settings_) {}
 
   nvinfer1::IPluginCapability* getCapabilityInterface(nvinfer1::PluginCapabilityType type) noexcept override;
   nvinfer1::IPluginV3* clone() noexcept override;
@@ -77,7 +89,7 @@ class Plugin final : public nvinfer1::IPluginV3,
                           int32_t outputs, nvinfer1::IExprBuilder& builder) noexcept override;
   bool supportsFormatCombination(int32_t position, const DynamicPluginTensorDesc* tensors, int32_t inputs,
                                  int32_t outputs) noexcept override;
-  int32_t getNbOutputs() const noexcept override { return 1; }
+  int32_t getNbOutputs() const noexcept override { return op_.outputs(settings_); }
   size_t getWorkspaceSize(const DynamicPluginTensorDesc* in, int32_t inputs, const DynamicPluginTensorDesc* out,
                           int32_t outputs) const noexcept override;
   const char* getTimingCacheID() noexcept override { return timing_id_.c_str(); }
@@ -90,11 +102,13 @@ class Plugin final : public nvinfer1::IPluginV3,
   const PluginFieldCollection* getFieldsToSerialize() noexcept override { return &fields_; }
 
  private:
+  bool fits(int32_t inputs, int32_t outputs) const { return inputs == op_.inputs(settings_) && outputs == op_.outputs(settings_); }
+
   const Operator& op_;
-  float attribute_;
+  Settings settings_;
   /// Plugins with equal ids share tactics that were timed.
   std::string timing_id_;
-  PluginField field_;
+  std::vector<PluginField> field_list_;
   PluginFieldCollection fields_;
 };
 
@@ -111,7 +125,7 @@ class Creator final : public nvinfer1::IPluginCreatorV3One {
 
  private:
   const Operator& op_;
-  PluginField field_;
+  std::vector<PluginField> field_list_;
   PluginFieldCollection fields_;
 };
 
