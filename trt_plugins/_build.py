@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from retouch.bundle import VERSION_COMPATIBLE, Bundle, EngineSpec, FileSpec, ProfileSpec, check_writable, store_engine
+from retouch.bundle import Bundle, EngineSpec, FileSpec, ProfileSpec, check_writable, store_engine
 from retouch.engines.tensorrt import Library, load_library
 from retouch.errors import BundleError
 from retouch.trt_plugins._compile import Work, compile_graph
@@ -53,7 +53,13 @@ class _Planned:
     source: str
 
 
-def build(bundle: Bundle | str | Path, options: BuildOptions, *, tell: Tell | None = None) -> list[BuiltEngine]:
+def build(
+    bundle: Bundle | str | Path,
+    options: BuildOptions,
+    *,
+    engines_from: str | Path | None = None,
+    tell: Tell | None = None,
+) -> list[BuiltEngine]:
     """The engines of a bundle, the base graph's first; those are built that are missing or out of date.
 
     Each engine appears in the bundle as soon as it is complete, so that an interrupted build goes on where it was.
@@ -61,6 +67,8 @@ def build(bundle: Bundle | str | Path, options: BuildOptions, *, tell: Tell | No
     Args:
         bundle: the bundle, or its directory.
         options: what to build.
+        engines_from: another bundle, whose engines are copied where they are made from and by the same; with
+            ``refit`` also those of a bundle with other weights.
         tell: called with one line before every step.
 
     Raises:
@@ -72,8 +80,10 @@ def build(bundle: Bundle | str | Path, options: BuildOptions, *, tell: Tell | No
     library = load_library(options.target)
     opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
     say = tell or (lambda _: None)
+    others = None if engines_from is None else Bundle.open(engines_from, check="size")
     return [
-        _kept(opened, plan) or _made(opened, library, plan, options, say) for plan in _plans(opened, library, options)
+        _kept(opened, plan) or _taken(opened, others, plan, say) or _made(opened, library, plan, options, say)
+        for plan in _plans(opened, library, options)
     ]
 
 
@@ -108,13 +118,13 @@ def _digest(
 ) -> str:
     """A digest of everything that an engine is made from and by."""
     parts = {
-        "graph": loaded.digest,
+        "graph": loaded.structure if options.refit else loaded.digest,
         "target": library.target,
         "version": library.version,
         "profiles": [asdict(profile) for profile in ranges],
         "precision": precision,
         "devices": options.devices,
-        "version_compatible": options.version_compatible,
+        "traits": options.traits,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -131,6 +141,18 @@ def _kept(bundle: Bundle, plan: _Planned) -> BuiltEngine | None:
     return None
 
 
+def _taken(bundle: Bundle, other: Bundle | None, plan: _Planned, say: Tell) -> BuiltEngine | None:
+    """A copy of another bundle's engine, if it has one that was made from the same."""
+    found = _kept(other, plan) if other is not None else None
+    if other is None or found is None:
+        return None
+    check_writable(bundle.path, found.spec.target)
+    start = time.perf_counter()
+    say(f"{plan.graph.file}: copy the engine of {other.path}")
+    name = store_engine(bundle.path, memoryview((other.path / found.name).read_bytes()), found.spec)
+    return BuiltEngine(name, found.spec, kept=False, layers=None, seconds=time.perf_counter() - start)
+
+
 def _made(bundle: Bundle, library: Library, plan: _Planned, options: BuildOptions, say: Tell) -> BuiltEngine:
     check_writable(bundle.path, library.target)
     start = time.perf_counter()
@@ -142,7 +164,7 @@ def _made(bundle: Bundle, library: Library, plan: _Planned, options: BuildOption
         version=library.version,
         precision=plan.precision,
         devices=engine.devices,
-        traits=(VERSION_COMPATIBLE,) if options.version_compatible else (),
+        traits=options.traits,
         outputs=plan.graph.outputs,
         profiles=plan.profiles,
         source=plan.source,

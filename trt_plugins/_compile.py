@@ -15,8 +15,11 @@ from retouch.trt_plugins._graphs import LoadedGraph
 from retouch.trt_plugins._open_dims import Shape, input_shapes
 from retouch.trt_plugins._options import BuildOptions
 from retouch.trt_plugins._parse import parse, strongly_typed
+from retouch.trt_plugins._plugin_library import with_plugins_of
 from retouch.trt_plugins._precision import Precision
 from retouch.trt_plugins._progress import progress_monitor
+from retouch.trt_plugins._refit import check_refit
+from retouch.trt_plugins._timing_cache import keep_timing_cache, use_timing_cache
 
 __all__ = ["Engine", "Work", "compile_graph"]
 
@@ -73,14 +76,21 @@ def compile_graph(library: Library, work: Work, options: BuildOptions, tell: Tel
     """
     trt, messages = library.trt, Messages()
     log = logger(trt, messages)
+    if options.refit:
+        check_refit(library)
     builder = _builder(library, log, messages)
     network = builder.create_network(strongly_typed(trt))
-    tell(f"{work.name}: parse")
-    parser = parse(trt, network, log, work.graph, messages, work.name)
     config = builder.create_builder_config()
     _set_flags(trt, config, work.precision, options)
+    graph = work.graph
+    if options.plugins:
+        graph = with_plugins_of(library, builder, config, graph, serialised=options.version_compatible)
+    tell(f"{work.name}: parse")
+    parser = parse(trt, network, log, graph, messages, work.name)
     devices = chosen_devices(trt, config, options.devices) if library.target.builds_without_gpu else (card(),)
     _add_profiles(builder, config, work)
+    if options.timing_cache is not None:
+        use_timing_cache(config, options.timing_cache)
     cancelled = threading.Event()
     config.progress_monitor = progress_monitor(trt, work.name, tell, cancelled)
     serialised = _in_thread(lambda: builder.build_serialized_network(network, config), cancelled)
@@ -90,6 +100,8 @@ def compile_graph(library: Library, work: Work, options: BuildOptions, tell: Tel
             f"{trt.__name__} {library.version} could not build {work.name}: {messages.cause}. If the memory is short, "
             "build fewer profiles; otherwise update it, or run the bundle on ONNX Runtime."
         )
+    if options.timing_cache is not None:
+        keep_timing_cache(config, options.timing_cache)
     return Engine(memoryview(serialised), network.num_layers, devices)
 
 
@@ -111,6 +123,9 @@ def _set_flags(trt: Any, config: Any, precision: Precision, options: BuildOption
         config.clear_flag(trt.BuilderFlag.TF32)
     if options.version_compatible:
         config.set_flag(trt.BuilderFlag.VERSION_COMPATIBLE)
+    if options.refit:
+        config.set_flag(trt.BuilderFlag.REFIT)
+        config.set_flag(trt.BuilderFlag.STRIP_PLAN)
 
 
 def _add_profiles(builder: Any, config: Any, work: Work) -> None:  # noqa: ANN401

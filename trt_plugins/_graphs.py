@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,10 @@ from retouch.engines.ort import prune_file
 from retouch.errors import BuildRequestError
 
 __all__ = ["BuildGraph", "LoadedGraph", "graphs_of", "load_graph"]
+
+_FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
+_MOST_NUMBERS = 5
+"""Constants of so many numbers may decide what a network looks like, as the scales of Resize do."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +43,13 @@ class LoadedGraph:
     Attributes:
         model: the graph.
         folder: where its weights are.
+        structure: digest of the graph without its weights: what they are, not what is in them.
         digest: of all that it is made of, weights included.
     """
 
     model: onnx.ModelProto
     folder: Path
+    structure: str
     digest: str
 
 
@@ -75,9 +82,20 @@ def load_graph(bundle: Bundle, graph: BuildGraph) -> LoadedGraph:
     """The graph, cut down to its outputs."""
     model = prune_file(bundle.path / graph.file, graph.outputs)
     digest = hashlib.sha256(model.SerializeToString(deterministic=True))
+    structure = _structure(model)
     digest.update(bundle.manifest.files[bundle.manifest.weights_file].sha256.encode())
     shared = read_shared(bundle.path)
     if shared is not None:
         digest.update(shared.sha256.encode())
     folder = relocate(model, bundle.path)
-    return LoadedGraph(model, folder, digest.hexdigest())
+    return LoadedGraph(model, folder, structure, digest.hexdigest())
+
+
+def _structure(model: onnx.ModelProto) -> str:
+    bare = onnx.ModelProto()
+    bare.CopyFrom(model)
+    for tensor in bare.graph.initializer:
+        if tensor.data_type in _FLOATS and (tensor.external_data or math.prod(tensor.dims) > _MOST_NUMBERS):
+            kept = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+            tensor.CopyFrom(kept)
+    return hashlib.sha256(bare.SerializeToString(deterministic=True)).hexdigest()

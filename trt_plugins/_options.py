@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from retouch.bundle import Manifest
+from retouch.bundle import PLUGINS, REFIT, STRIPPED, VERSION_COMPATIBLE, Manifest
 from retouch.engines.tensorrt import Target
 from retouch.errors import BuildRequestError
 from retouch.trt_plugins._precision import Precision
@@ -29,6 +30,11 @@ class BuildOptions:
             builds for by itself. TensorRT always builds for the card that it finds.
         version_compatible: whether newer TensorRTs of the same major version run the engines too, at some cost in
             speed; TensorRT only.
+        plugins: whether Retouch's kernels run its operators, as plugins; TensorRT only. By default TensorRT makes
+            kernels of the operators' bodies.
+        refit: whether engines hold no weights, and take those of their bundle when they are loaded, so that bundles
+            of the same graphs with other weights have the same engines; needs a GPU to build.
+        timing_cache: a file that keeps what TensorRT measured, for later builds; TensorRT only.
     """
 
     target: Target
@@ -37,6 +43,9 @@ class BuildOptions:
     group_norm: tuple[str, ...] | None = None
     devices: tuple[str, ...] = ()
     version_compatible: bool = False
+    plugins: bool = False
+    refit: bool = False
+    timing_cache: Path | None = None
 
     def __post_init__(self) -> None:
         if self.target is not Target.TENSORRT_RTX and self.devices:
@@ -44,10 +53,27 @@ class BuildOptions:
                 f"Expected no compute capabilities for {self.target}, which builds for the card that it finds, got "
                 f"{', '.join(self.devices)}. Leave them out, or build for {Target.TENSORRT_RTX}."
             )
-        if self.target is not Target.TENSORRT and self.version_compatible:
+        for asked, what in (
+            (self.version_compatible, "Version-compatible engines are a feature"),
+            (self.plugins, "Plugins are a feature"),
+            (self.timing_cache is not None, "Timing caches are a feature"),
+        ):
+            if self.target is not Target.TENSORRT and asked:
+                raise BuildRequestError(f"{what} of {Target.TENSORRT}; {self.target} has none. Leave it out.")
+
+        if self.plugins and self.refit:
             raise BuildRequestError(
-                f"Version-compatible engines are a feature of {Target.TENSORRT}; {self.target} has none. Leave it out."
+                "Weights of plugins are operands, which cannot be replaced: ask for plugins or for refit."
             )
+
+    @property
+    def traits(self) -> tuple[str, ...]:
+        """What the engines are, as manifests have it."""
+        return (
+            *((VERSION_COMPATIBLE,) if self.version_compatible else ()),
+            *((PLUGINS,) if self.plugins else ()),
+            *((REFIT, STRIPPED) if self.refit else ()),
+        )
 
 
 def precision_of(manifest: Manifest, asked: Precision | None) -> Precision:

@@ -83,6 +83,16 @@ def write_model(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def reference_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directory of exported reference models: a lasting one if the environment names it, else one for all workers."""
+    lasting = os.environ.get("RETOUCH_REFERENCE_MODELS")
+    if lasting:
+        return Path(lasting)
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "reference_models"
+
+
+@pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_model(tmp_path_factory.mktemp("small"))
 

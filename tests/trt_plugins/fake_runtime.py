@@ -41,6 +41,9 @@ def library(cuda: FakeCuda, aliases: Mapping[str, str] | None = None) -> Any:
     module = types.ModuleType("tensorrt_rtx")
     module.__dict__.update({name: value for name, value in vars(real).items() if not name.startswith("__")})
     module.__version__ = real.__version__
+    module.refitted = []
+    module.Refitter = lambda engine, _logger: Refitter(engine)
+    module.OnnxParserRefitter = lambda refitter, _logger: ParserRefitter(refitter, module.refitted)
     module.Runtime = lambda logger: Runtime(cuda, logger, aliases or {})
     return module
 
@@ -54,6 +57,35 @@ class Runtime:
             self.logger.log(real.ILogger.ERROR, "the plan file is broken")
             return None
         return FakeEngine(self.cuda, contents, self.aliases)
+
+
+class Refitter:
+    """Knows which weights an engine lacks, and whether they are put in."""
+
+    def __init__(self, engine: FakeEngine) -> None:
+        self.engine = engine
+        self.missing = [tensor.name for tensor in engine.graph.initializer if tensor.external_data]
+
+    def get_missing_weights(self) -> list[str]:
+        return self.missing
+
+    def refit_cuda_engine(self) -> bool:
+        return True
+
+
+class ParserRefitter:
+    """Takes weights from the files that a graph names."""
+
+    def __init__(self, refitter: Refitter, seen: list[str]) -> None:
+        self.refitter, self.seen = refitter, seen
+
+    def refit_from_bytes(self, model: bytes, place: str) -> bool:
+        for tensor in onnx.load_from_string(model).graph.initializer:
+            if tensor.external_data:
+                onnx.external_data_helper.load_external_data_for_tensor(tensor, str(Path(place).parent))
+                self.seen.append(tensor.name)
+                self.refitter.missing = [name for name in self.refitter.missing if name != tensor.name]
+        return True
 
 
 class FakeEngine:

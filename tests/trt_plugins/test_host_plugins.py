@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from retouch.bundle import Bundle
+from retouch.errors import EngineMissingError
+from retouch.trt_plugins import BuildOptions, Target, build
+from tests.trt_plugins.fake_builder import FakeTensorRt
 from tests.trt_plugins.host_plugins import compile_harness, compile_library
 
 OPERATORS = ["EditAttention", "EditConv", "EditGroupNorm", "GatherRows", "MaskedMerge", "RowLinear", "ScatterRows"]
@@ -58,3 +63,28 @@ def test_a_real_registry_lists_the_creators_and_makes_plugins(library: Path) -> 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == OPERATORS
+
+
+def test_builds_with_plugins_load_them_and_parse_their_nodes(
+    library: Path, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    major = ctypes.c_int32()
+    ctypes.CDLL(str(library)).retouch_trt_describe(ctypes.byref(major), ctypes.byref(ctypes.c_int32()))
+    monkeypatch.setattr("retouch.trt_plugins._compile.card", lambda: "Fake 4090")
+    monkeypatch.setenv("RETOUCH_TRT_PLUGINS", str(library))
+    other = FakeTensorRt(f"{10 if major.value == 11 else 11}.0.0")
+    monkeypatch.setitem(sys.modules, "tensorrt", other)
+    options = BuildOptions(Target.TENSORRT, plugins=True, version_compatible=True, rows=("all",))
+    said = f"compiled for TensorRT {other.__version__[:2]} .*got TensorRT {major.value}"
+    with pytest.raises(EngineMissingError, match=said):
+        build(bundle, options)
+    trt = FakeTensorRt(f"{major.value}.1.0")
+    monkeypatch.setitem(sys.modules, "tensorrt", trt)
+    engines = build(bundle, options)
+    assert {engine.spec.traits for engine in engines} == {("version-compatible", "plugins")}
+    assert set(trt.libraries) == set(trt.serialised) == {str(library)}
+    nodes = [node for model in trt.parsed for node in model.graph.node if node.domain == "ai.retouch"]
+    assert {"EditConv"} <= {node.op_type for node in nodes if not node.op_type.startswith("Rows")}
+    for node in nodes:
+        named = {attribute.name for attribute in node.attribute}
+        assert node.op_type.startswith("Rows") or {"plugin_namespace", "plugin_version"} <= named

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,16 +11,6 @@ from retouch.trt_plugins import BuildOptions, Target, build
 from retouch.validation.reference_models import export_reference
 
 OPTIONS = BuildOptions(Target.TENSORRT_RTX, rows=("10%",), group_norm=("cached",))
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directory of exported reference models: a lasting one if the environment names it, else one for all workers."""
-    lasting = os.environ.get("RETOUCH_REFERENCE_MODELS")
-    if lasting:
-        return Path(lasting)
-    base = tmp_path_factory.getbasetemp()
-    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "reference_models"
 
 
 @pytest.mark.parametrize(
@@ -34,9 +23,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.param("unet2d_condition_tiny", "float16", marks=pytest.mark.slow),
     ],
 )
-def test_base_and_edit_graphs_become_engines(name: str, precision: str, cache: Path, tmp_path: Path) -> None:
+def test_base_and_edit_graphs_become_engines(name: str, precision: str, reference_cache: Path, tmp_path: Path) -> None:
     options = ExportOptions(precision=precision, verify=False)
-    bundle = export_onnx(export_reference(name, cache), tmp_path / "bundle", options)
+    bundle = export_onnx(export_reference(name, reference_cache), tmp_path / "bundle", options)
     made = build(bundle, OPTIONS)
     assert {"base.onnx", "edit.onnx"} <= {engine.spec.graph for engine in made}
     for engine in made:

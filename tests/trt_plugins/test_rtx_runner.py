@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -9,17 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import tensorrt_rtx
 import torch
 
 from retouch import EditSession, Region
-from retouch.bundle import Bundle, update_manifest
+from retouch.bundle import Bundle, EngineSpec, FileSpec, update_manifest
 from retouch.engines.tensorrt import Messages, Target, TensorRtEngine, load_library, logger
 from retouch.engines.tensorrt._loaded import deserialise
 from retouch.errors import EngineError, EngineMissingError, FeedError, NonFiniteError, RetouchError
 from retouch.export import ExportOptions, export_onnx
 from retouch.session import EditRequest
+from retouch.session._prepared import prepare
+from retouch.session._states_read import cached_inputs
 from retouch.trt_plugins import BuildOptions, build
 from tests.trt_plugins import fake_runtime
 from tests.trt_plugins.fake_cuda import FakeCuda, driver
@@ -253,8 +259,6 @@ def test_engines_that_do_not_fit(built: Bundle, card: FakeCuda, tmp_path: Path) 
         engines = {name: change(spec) for name, spec in built.manifest.engines.items()}
         return Bundle(built.path, built.manifest.replace(engines=engines))
 
-    import dataclasses
-
     for bundle, message in (
         (changed(lambda spec: dataclasses.replace(spec, version="1.0.0")), "which is installed, got one of 1.0.0"),
         (changed(lambda spec: dataclasses.replace(spec, devices=("12.0",))), r"Fake 4090 \(compute capability 8.9\)"),
@@ -268,6 +272,26 @@ def test_engines_that_do_not_fit(built: Bundle, card: FakeCuda, tmp_path: Path) 
         pytest.raises(EngineMissingError, match="got engines of no graph"),
     ):
         session.base(FEEDS)
+
+
+def test_engines_without_weights_take_those_of_their_bundle(built: Bundle, card: FakeCuda) -> None:
+    engines = {
+        name: dataclasses.replace(spec, traits=("refit", "stripped")) for name, spec in built.manifest.engines.items()
+    }
+    bare = Bundle(built.path, built.manifest.replace(engines=engines))
+    module = sys.modules["tensorrt_rtx"]
+    with EditSession(bare, engine=ENGINE) as session:
+        session.base(FEEDS)
+        graph = onnx.load(built.path / "base.onnx", load_external_data=False).graph
+        stored = {tensor.name for tensor in graph.initializer if tensor.external_data}
+        assert stored == set(module.refitted) != set()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fake_runtime.ParserRefitter, "refit_from_bytes", lambda *_: True)
+        with (
+            EditSession(bare, engine=ENGINE) as session,
+            pytest.raises(EngineError, match="finds no .* for the engine"),
+        ):
+            session.base(FEEDS)
 
 
 def test_a_damaged_engine_and_one_that_does_not_load(model: Path, card: FakeCuda, tmp_path: Path) -> None:
@@ -289,8 +313,6 @@ def test_the_library_says_why_it_does_not_load_an_engine() -> None:
     result = network.add_unary(network.add_input("x", tensorrt_rtx.float32, (4,)), tensorrt_rtx.UnaryOperation.EXP)
     network.mark_output(result.get_output(0))
     plan = builder.build_serialized_network(network, builder.create_builder_config())
-    from retouch.bundle import EngineSpec, FileSpec
-
     spec = EngineSpec("edit.onnx", ENGINE, library.version, "float32", (), (), (), (), "", FileSpec(0, ""))
     with pytest.raises(EngineError, match="does not load the engine of edit.onnx: .*(driver|CUDA).*retouch build"):
         deserialise(library, tensorrt_rtx.Runtime(log), spec, bytes(plan), messages)
@@ -326,9 +348,6 @@ def test_an_aliased_output_takes_over_a_copy_of_its_input(
         graph = built.manifest.edits["cached"]
         inputs = runtime.regions.inputs(edit.region, "cached", graph)
         expected = session.edit(run, {"x": OTHER}, region=SMALL, fallback=False)
-        from retouch.session._prepared import prepare
-        from retouch.session._states_read import cached_inputs
-
         prepared = prepare(runtime, run.id, edit.feeds, graph, run.states).values
         values = {
             name: engine.value(value.numpy())
@@ -345,9 +364,6 @@ def test_an_aliased_output_takes_over_a_copy_of_its_input(
 
 def test_manifests_of_before_are_read(built: Bundle, tmp_path: Path) -> None:
     """Version 4 knew no traits of engines."""
-    import json
-    import shutil
-
     copy = tmp_path / "copy"
     shutil.copytree(built.path, copy)
     data = json.loads((copy / "manifest.json").read_text())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,6 +43,16 @@ _Device = Annotated[
 _Compatible = Annotated[
     bool, typer.Option("--version-compatible", help="Let newer TensorRTs of the same major version run the engines.")
 ]
+_Plugins = Annotated[bool, typer.Option("--plugins", help="Run Retouch's operators by its plugins; tensorrt only.")]
+_Refit = Annotated[
+    bool, typer.Option("--refit", help="Engines without weights, which they take from the bundle when they are loaded.")
+]
+_TimingCache = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="What tensorrt measured, kept for later builds.")
+]
+_From = Annotated[
+    Path | None, typer.Option("--engines-from", metavar="BUNDLE", help="Copy engines that are made from the same.")
+]
 _Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="With a build file: another place for the bundle.")
 ]
@@ -58,6 +68,10 @@ def build_command(
     group_norm: _GroupNorm = None,
     device: _Device = None,
     version_compatible: _Compatible = False,
+    plugins: _Plugins = False,
+    refit: _Refit = False,
+    timing_cache: _TimingCache = None,
+    engines_from: _From = None,
     output: _Output = None,
     check: _Check = False,
     json_file: _Json = None,
@@ -70,15 +84,16 @@ def build_command(
     Exits with 0 if everything is there, 1 if a library is missing or refuses a graph, 2 on bad input, and 3 if
     --check finds something to build.
     """
-    options = _options(engine, precision, profile, group_norm, device, version_compatible)
+    flags = {"version_compatible": version_compatible, "plugins": plugins, "refit": refit}
+    options = _options(engine, precision, profile, group_norm, device, flags, timing_cache)
     if what.suffix == _BUILD_FILE:
         if options is not None:
             raise BuildRequestError("A build file says what to build: leave the options out, or give a bundle.")
-        _by_file(what, output, check, json_file)
+        _by_file(what, output, engines_from, check, json_file)
         return
     if output is not None:
         raise BuildRequestError("--output is for build files: engines of a bundle go into the bundle.")
-    _build(Bundle.open(what), [options or BuildOptions(Target.TENSORRT_RTX)], check, json_file)
+    _build(Bundle.open(what), [options or BuildOptions(Target.TENSORRT_RTX)], engines_from, check, json_file)
 
 
 def _options(
@@ -87,10 +102,11 @@ def _options(
     profile: list[str] | None,
     group_norm: list[str] | None,
     device: list[str] | None,
-    version_compatible: bool,
+    flags: Mapping[str, bool],
+    timing_cache: Path | None,
 ) -> BuildOptions | None:
     """What the command line asks for, ``None`` if it says nothing."""
-    if not any((engine, precision, profile, group_norm, device, version_compatible)):
+    if not any((engine, precision, profile, group_norm, device, timing_cache, *flags.values())):
         return None
     return BuildOptions(
         target=choice(Target, engine or Target.TENSORRT_RTX, "--engine"),
@@ -98,7 +114,8 @@ def _options(
         rows=tuple(_rows(profile or [_DEFAULT_PROFILE])),
         group_norm=None if group_norm is None else tuple(group_norm),
         devices=tuple(device or ()),
-        version_compatible=version_compatible,
+        timing_cache=timing_cache,
+        **flags,
     )
 
 
@@ -112,7 +129,7 @@ def _rows(profiles: Sequence[str]) -> list[str]:
     return found
 
 
-def _by_file(file: Path, output: Path | None, check: bool, json_file: str | None) -> None:
+def _by_file(file: Path, output: Path | None, engines_from: Path | None, check: bool, json_file: str | None) -> None:
     recipe = read_recipe(file)
     if output is not None:
         recipe = dataclasses.replace(recipe, bundle=str(output))
@@ -123,7 +140,7 @@ def _by_file(file: Path, output: Path | None, check: bool, json_file: str | None
         write_json(json_file, {"bundle": recipe.bundle, "outdated": [recipe.bundle]})
         Console(stderr=True).print(f"{recipe.bundle} is out of date", highlight=False)
         raise typer.Exit(_STALE)
-    _build(bundle or _export(recipe, digest), engines, check, json_file)
+    _build(bundle or _export(recipe, digest), engines, engines_from, check, json_file)
 
 
 def _exported(recipe: Recipe, digest: str) -> Bundle | None:
@@ -150,7 +167,9 @@ def _export(recipe: Recipe, digest: str) -> Bundle:
     return Bundle.open(bundle.path, check="none")
 
 
-def _build(bundle: Bundle, engines: Sequence[BuildOptions], check: bool, json_file: str | None) -> None:
+def _build(
+    bundle: Bundle, engines: Sequence[BuildOptions], engines_from: Path | None, check: bool, json_file: str | None
+) -> None:
     if check:
         stale = [f"{options.target}: {graph}" for options in engines for graph in outdated(bundle, options)]
         write_json(json_file, {"bundle": str(bundle.path), "outdated": stale})
@@ -162,7 +181,8 @@ def _build(bundle: Bundle, engines: Sequence[BuildOptions], check: bool, json_fi
     built: list[BuiltEngine] = []
     with Steps() as steps:
         for options in engines:
-            built += build(Bundle.open(bundle.path, check="none"), options, tell=steps.begin)
+            opened = Bundle.open(bundle.path, check="none")
+            built += build(opened, options, engines_from=engines_from, tell=steps.begin)
     write_json(json_file, {"bundle": str(bundle.path), "engines": [_summary(engine) for engine in built]})
     result_console(json_file).print(_table(built))
 

@@ -48,6 +48,10 @@ class EngineRecipe:
     rows: tuple[str, ...]
     group_norm: tuple[str, ...] | None
     devices: tuple[str, ...]
+    version_compatible: bool
+    plugins: bool
+    refit: bool
+    timing_cache: str | None
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,16 @@ _MODEL: dict[str, Any] = {
     "opset": None,
     "min_coverage": _MIN_COVERAGE,
 }
-_ENGINE: dict[str, Any] = {"precision": None, "rows": list(DEFAULT_ROWS), "group_norm": None, "devices": []}
+_ENGINE: dict[str, Any] = {
+    "precision": None,
+    "rows": list(DEFAULT_ROWS),
+    "group_norm": None,
+    "devices": [],
+    "version_compatible": False,
+    "plugins": False,
+    "refit": False,
+    "timing_cache": None,
+}
 
 
 def read_recipe(path: Path) -> Recipe:
@@ -90,7 +103,13 @@ def read_recipe(path: Path) -> Recipe:
         recipe,
         bundle=str(path.parent / recipe.bundle),
         model=dataclasses.replace(recipe.model, source=str(path.parent / recipe.model.source)),
+        engine=tuple(_placed(engine, path.parent) for engine in recipe.engine),
     )
+
+
+def _placed(engine: EngineRecipe, folder: Path) -> EngineRecipe:
+    cache = None if engine.timing_cache is None else str(folder / engine.timing_cache)
+    return dataclasses.replace(engine, timing_cache=cache)
 
 
 def _filled(data: dict[str, Any]) -> dict[str, Any]:
@@ -124,6 +143,10 @@ def build_options(engine: EngineRecipe) -> BuildOptions:
         rows=engine.rows,
         group_norm=engine.group_norm,
         devices=engine.devices,
+        version_compatible=engine.version_compatible,
+        plugins=engine.plugins,
+        refit=engine.refit,
+        timing_cache=None if engine.timing_cache is None else Path(engine.timing_cache),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from retouch.bundle import PLUGINS, Bundle
+from retouch.bundle import PLUGINS, STRIPPED, Bundle
 from retouch.engines.tensorrt._cuda import Cuda
 from retouch.engines.tensorrt._dlpack import borrowed
 from retouch.engines.tensorrt._engine_choice import choose_engine, missing_engine, read_engine
@@ -20,6 +20,7 @@ from retouch.engines.tensorrt._memory import DeviceMemory
 from retouch.engines.tensorrt._messages import Messages, logger
 from retouch.engines.tensorrt._plugins import load_plugins
 from retouch.engines.tensorrt._program import TensorRtProgram
+from retouch.engines.tensorrt._refit import fill_weights
 from retouch.engines.tensorrt._slot import Slots
 from retouch.engines.tensorrt._target import Target
 from retouch.engines.tensorrt._tensor import DeviceTensor
@@ -119,5 +120,7 @@ class TensorRtEngine:
                 if PLUGINS in spec.traits:
                     load_plugins(self._library, self._runtime)
                 loaded = deserialise(self._library, self._runtime, spec, contents, self._messages)
+                if STRIPPED in spec.traits:
+                    fill_weights(self._library, self._logger, loaded, self._bundle)
                 self._slots[name] = Slots(loaded, self._memory)
             return self._slots[name]
