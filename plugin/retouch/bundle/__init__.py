@@ -63,11 +63,12 @@ __all__ = [
     "ViewSpec",
 ]
 
-from retouch.bundle._bundle import MANIFEST_FILE, Bundle, Check
+from retouch.bundle._bundle import MANIFEST_FILE, Bundle
+from retouch.bundle._check import Check
+from retouch.bundle._decoder import DecoderSpec, SymbolsSpec
 from retouch.bundle._engine_files import is_engine_file
 from retouch.bundle._engine_store import check_writable, store_engine
 from retouch.bundle._engines import PLUGINS, REFIT, STRIPPED, TRAITS, VERSION_COMPATIBLE, EngineSpec, ProfileSpec
-from retouch.bundle._file_spec import FileSpec
 from retouch.bundle._grids import BlocksSpec, GridSpec, JointSpec, PickedSpec, ViewSpec
 from retouch.bundle._manifest import (
     SCHEMA_VERSION,
@@ -88,14 +89,8 @@ from retouch.bundle._manifest import (
 from retouch.bundle._prepared_groups import PreparedGroup, prepared_groups
 from retouch.bundle._serde import manifest_from_json, manifest_to_json
 from retouch.bundle._shared import SharedSpec, read_shared, relocate, write_shared
-from retouch.bundle._text import (
-    TEXT_MANIFEST_FILE,
-    TEXT_SCHEMA_VERSION,
-    DecoderSpec,
-    SymbolsSpec,
-    TextBundle,
-    TextBundleWriter,
-    TextManifest,
-    is_text_bundle,
-)
+from retouch.bundle._text_bundle import TextBundle, is_text_bundle
+from retouch.bundle._text_manifest import TEXT_MANIFEST_FILE, TEXT_SCHEMA_VERSION, TextManifest
+from retouch.bundle._text_writer import TextBundleWriter
 from retouch.bundle._writer import BundleWriter, update_manifest
+from retouch.files import FileSpec

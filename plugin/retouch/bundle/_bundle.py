@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import typing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
+from retouch.bundle._check import Check, check_files, damaged, directory_of
 from retouch.bundle._engines import EngineSpec
-from retouch.bundle._file_spec import FileSpec, check_file
 from retouch.bundle._manifest import Manifest
 from retouch.bundle._references import check_references
 from retouch.bundle._serde import manifest_from_json
 from retouch.bundle._shared import read_shared, shared_path
 from retouch.errors import BundleError
+from retouch.files import FileSpec, check_file, digest_of
 
 MANIFEST_FILE = "manifest.json"
-
-Check = Literal["hash", "size", "none"]
 
 
 @dataclass(frozen=True)
@@ -41,21 +37,13 @@ class Bundle:
         Raises:
             BundleError: the directory is no bundle, or a file is missing, truncated or changed.
         """
-        if check not in typing.get_args(Check):
-            raise BundleError(f"check has to be one of {', '.join(typing.get_args(Check))}, but got {check!r}.")
-        if not isinstance(path, str | os.PathLike):
-            raise BundleError(f"Expected the directory of a bundle, got {path!r}. Make one with `retouch export`.")
-        path = Path(path)
-        manifest = _read_manifest(path)
-        if check != "none":
-            for name, spec in manifest.files.items():
-                check_file(path / name, spec, hashed=check == "hash")
-        shared = read_shared(path)
+        directory = directory_of(path)
+        manifest = _read_manifest(directory)
+        check_files({directory / name: spec for name, spec in manifest.files.items()}, check)
+        shared = read_shared(directory)
         if shared is not None:
-            where = shared_path(path, shared)
-            if check != "none":
-                check_file(where, FileSpec(shared.bytes, shared.sha256), hashed=check == "hash")
-        return cls(path, manifest)
+            check_files({shared_path(directory, shared): FileSpec(shared.bytes, shared.sha256)}, check)
+        return cls(directory, manifest)
 
     def file(self, name: str) -> Path:
         """The path of a file of the bundle.
@@ -77,7 +65,7 @@ class Bundle:
         if spec is None:
             known = ", ".join(self.manifest.engines) or "none"
             raise BundleError(f"{self.path} has no engine {name!r}. It has {known}. Build one with `retouch build`.")
-        check_file(self.path / name, spec.file, hashed=True, remedy="build it again with `retouch build`")
+        check_file(self.path / name, spec.file, damaged("build it again with `retouch build`"))
         return self.path / name, spec
 
     @cached_property
@@ -86,10 +74,7 @@ class Bundle:
 
         Engines do not count: they compute what the graphs say.
         """
-        digest = hashlib.sha256()
-        for name in sorted(self.manifest.files):
-            digest.update(f"{name}:{self.manifest.files[name].sha256};".encode())
-        return digest.hexdigest()
+        return digest_of(self.manifest.files)
 
 
 def check_names(manifest: Manifest, where: Path) -> None:

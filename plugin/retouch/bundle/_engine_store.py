@@ -11,10 +11,9 @@ from pathlib import Path
 from retouch.bundle._bundle import Bundle
 from retouch.bundle._engine_files import engine_files, engine_name, half_written
 from retouch.bundle._engines import ENGINES_FOLDER, EngineSpec
-from retouch.bundle._file_spec import FileSpec
 from retouch.bundle._writer import update_manifest
 from retouch.errors import BundleError
-from retouch.files import replace_bytes
+from retouch.files import FileSpec, replace_bytes
 
 
 def check_writable(bundle: Path, target: str) -> None:

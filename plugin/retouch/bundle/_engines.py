@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retouch.bundle._file_spec import FileSpec
+from retouch.files import FileSpec
 
 ENGINES_FOLDER = "engines"
 """The folder of a bundle that holds them."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from retouch.bundle._engines import EngineSpec
-from retouch.bundle._file_spec import FileSpec
 from retouch.bundle._grids import GridSpec
+from retouch.files import FileSpec
 
 SCHEMA_VERSION = 5
 

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 import onnx
 
 from retouch.errors import BundleError
-from retouch.files import parse_json, read_dataclass
+from retouch.files import read_record_file
 
 SHARED_FILE = "shared.json"
 
@@ -54,11 +54,7 @@ def read_shared(directory: Path) -> SharedSpec | None:
     path = directory / SHARED_FILE
     if not path.is_file():
         return None
-    try:
-        data = parse_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise _fault(f"{path} cannot be read ({error}).") from error
-    return read_dataclass(data, SharedSpec, str(path), _fault)
+    return read_record_file(path, SharedSpec, _fault)
 
 
 def shared_path(directory: Path, spec: SharedSpec) -> Path:

@@ -6,17 +6,15 @@ import os
 import re
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from retouch.bundle._bundle import MANIFEST_FILE, check_names
 from retouch.bundle._engine_files import foreign_engines
 from retouch.bundle._engines import ENGINES_FOLDER
-from retouch.bundle._file_spec import describe_file
 from retouch.bundle._manifest import Manifest
 from retouch.bundle._serde import manifest_to_json
+from retouch.bundle._staged_writer import StagedWriter
 from retouch.errors import BundleError
-from retouch.files import Kind, StagedDirectory, replace_text
+from retouch.files import Kind, describe_file, replace_text
 
 _FILES = re.compile(r"(manifest|shared)\.json|(weights|own)\.bin|base\.onnx|(edit|prep)(_\w+)?\.onnx")
 
@@ -26,26 +24,13 @@ def _is_bundle(names: AbstractSet[str]) -> bool:
     return {MANIFEST_FILE, "base.onnx"} <= names and all(map(_FILES.fullmatch, names - {ENGINES_FOLDER}))
 
 
-_BUNDLE = Kind("a bundle", _is_bundle, BundleError, foreign_engines)
-
-
-class BundleWriter:
+class BundleWriter(StagedWriter):
     """A context manager: fill ``path``, then call ``finish``; otherwise nothing is left behind.
 
     The files are written into a sibling directory that takes the bundle's place at the end.
     """
 
-    def __init__(self, target: str | os.PathLike[str]) -> None:
-        self._staged = StagedDirectory(target, _BUNDLE)
-
-    @property
-    def path(self) -> Path:
-        """The directory to fill."""
-        return self._staged.path
-
-    def __enter__(self) -> Self:
-        self._staged.__enter__()
-        return self
+    _kind = Kind("a bundle", _is_bundle, BundleError, foreign_engines)
 
     def finish(self, manifest: Manifest) -> None:
         """Records the files in the manifest, writes it and puts the bundle in place.
@@ -59,11 +44,6 @@ class BundleWriter:
         check_names(complete, self._staged.target)
         (self.path / MANIFEST_FILE).write_text(manifest_to_json(complete), encoding="utf-8")
         self._staged.finish()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._staged.__exit__(kind, error, trace)
 
 
 def update_manifest(path: str | os.PathLike[str], manifest: Manifest) -> None:

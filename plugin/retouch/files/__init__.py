@@ -1,4 +1,4 @@
-"""Files and directories that appear in one step or not at all, and JSON read strictly. Implement nothing here."""
+"""Files and directories that appear in one step or not at all, and what is read strictly. Implement nothing here."""
 
 from __future__ import annotations
 
@@ -11,9 +11,17 @@ __all__ = [
     # Read strictly
     "parse_json",
     "read_dataclass",
+    "read_record_file",
+    # Described and checked
+    "FileSpec",
+    "check_file",
+    "describe_file",
+    "digest_of",
     "sha256_of",
 ]
 
 from retouch.files._directory import Kind, StagedDirectory
 from retouch.files._file import replace_bytes, replace_text, sha256_of
 from retouch.files._json import parse_json, read_dataclass
+from retouch.files._record import read_record_file
+from retouch.files._spec import FileSpec, check_file, describe_file, digest_of

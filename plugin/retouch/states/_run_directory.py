@@ -14,9 +14,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from retouch.bundle import FileSpec
 from retouch.errors import RunFileError
-from retouch.files import Kind, StagedDirectory, parse_json, read_dataclass, sha256_of
+from retouch.files import FileSpec, Kind, StagedDirectory, check_file, describe_file, read_record_file
 from retouch.states._array_files import FileNames, read_arrays, write_array, write_arrays
 
 RUN_FILE = "run.json"
@@ -104,7 +103,7 @@ def write_run(
             write_arrays(staged.path / file, parts[part])
         for name, file in outputs.items():
             write_array(staged.path / file, parts[_OUTPUTS][name])
-        files = {file: _describe(staged.path / file) for file in (*_PACKED.values(), *outputs.values())}
+        files = {file: describe_file(staged.path / file) for file in (*_PACKED.values(), *outputs.values())}
         complete = dataclasses.replace(record, outputs=outputs, files=files)
         text = json.dumps(dataclasses.asdict(complete), indent=1, ensure_ascii=False)
         (staged.path / RUN_FILE).write_text(text + "\n", encoding="utf-8")
@@ -125,17 +124,7 @@ def read_record(directory: str | os.PathLike[str]) -> RunRecord:
             f"Expected a run directory, got {directory}, which has no {RUN_FILE}. "
             "Make one with `retouch run` or Run.save."
         )
-    try:
-        data = parse_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise _changed(f"Expected {path} to be readable JSON, got: {error}.") from error
-    version = data.get("schema_version") if isinstance(data, dict) else None
-    if version != RUN_SCHEMA_VERSION:
-        raise RunFileError(
-            f"Expected {path} to have schema version {RUN_SCHEMA_VERSION}, got {version!r}. "
-            "Make the run again, or install the version of Retouch that wrote it."
-        )
-    record = read_dataclass(data, RunRecord, str(path), _changed)
+    record = read_record_file(path, RunRecord, _fault, RUN_SCHEMA_VERSION)
     _check_names(record, path)
     return record
 
@@ -154,38 +143,23 @@ def read_run(
         RunFileError: a file is missing, truncated or changed, or holds other arrays.
     """
     for name, spec in record.files.items():
-        _check_file(directory / name, spec)
+        check_file(directory / name, spec, _fault)
     parts = {part: read_arrays(directory / file, dtypes[part]) for part, file in _PACKED.items()}
     files = {name: directory / file for name, file in record.outputs.items()}
     return {**parts, _OUTPUTS: read_arrays(files, dtypes[_OUTPUTS])}
 
 
-def _describe(path: Path) -> FileSpec:
-    return FileSpec(path.stat().st_size, sha256_of(path))
-
-
 def _check_names(record: RunRecord, path: Path) -> None:
     wanted = {*_PACKED.values(), *record.outputs.values()}
     if wanted != set(record.files):
-        raise _changed(f"{path}: expected files to list {', '.join(sorted(wanted))}, got {', '.join(record.files)}.")
+        raise _fault(f"{path}: expected files to list {', '.join(sorted(wanted))}, got {', '.join(record.files)}.")
     outside = [name for name in wanted if Path(name).is_absolute() or ".." in Path(name).parts]
     if outside:
-        raise _changed(f"{path}: expected files inside of the run directory, got {outside[0]!r}.")
+        raise _fault(f"{path}: expected files inside of the run directory, got {outside[0]!r}.")
 
 
-def _check_file(path: Path, spec: FileSpec) -> None:
-    if not path.is_file():
-        raise RunFileError(
-            f"Expected the run to have the file {path}, but it does not exist. "
-            "Copy the whole run directory again, or make the run again."
-        )
-    size = path.stat().st_size
-    if size != spec.bytes:
-        raise _changed(f"Expected {path} to have {spec.bytes} bytes, got {size}.")
-    digest = sha256_of(path)
-    if digest != spec.sha256:
-        raise _changed(f"Expected {path} to have the SHA-256 {spec.sha256[:16]}..., got {digest[:16]}....")
-
-
-def _changed(message: str) -> RunFileError:
-    return RunFileError(f"{message} It was truncated or changed: copy the run directory again, or make the run again.")
+def _fault(message: str) -> RunFileError:
+    return RunFileError(
+        f"{message} The run directory is incomplete, was changed, or is of another version of Retouch: copy the run "
+        "directory again, or make the run again."
+    )

@@ -9,36 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from retouch.bundle import (
-    Bundle,
-    BundleWriter,
-    EditableSpec,
-    EditGraphSpec,
-    EngineSpec,
-    FileSpec,
-    GridSpec,
-    Manifest,
-    ModelSpec,
-    OutputSpec,
-    ProfileSpec,
-    TensorSpec,
-    is_engine_file,
-    store_engine,
-)
+from retouch.bundle import Bundle, EngineSpec, FileSpec, ProfileSpec, is_engine_file, store_engine
 from retouch.errors import BundleError
+from tests.plugin.bundle.smallest import write
 
-MANIFEST = Manifest(
-    producer="test",
-    model=ModelSpec("m", "0" * 64, 18, 4),
-    editable=EditableSpec("x", (2, 3), "g2x2"),
-    inputs=(TensorSpec("x", "float32", (1, 1, 2, 2)),),
-    outputs=(OutputSpec(TensorSpec("y", "float32", (1, 1, 2, 2)), "g2x2", (2, 3)),),
-    grids=(GridSpec("g2x2", (2, 2), "x"),),
-    neighbourhoods=(),
-    cacheables=(),
-    edits={"cached": EditGraphSpec("edit.onnx", None, (), (), (), (), ("g2x2",), (), ())},
-    plan=(),
-)
 PROFILES = (
     ProfileSpec(2, {"M": (1, 2, 2), "H": (0, 1, 3)}),
     ProfileSpec(4, {"M": (1, 4, 4), "H": (0, 0, 4)}),
@@ -47,19 +21,6 @@ PROFILES = (
 
 def engine(graph: str = "edit.onnx", source: str = "s") -> EngineSpec:
     return EngineSpec(graph, "tensorrt-rtx", "1.7", "float32", (), (), ("y",), PROFILES, source, FileSpec(0, ""))
-
-
-def write(path: Path) -> Bundle:
-    with BundleWriter(path) as writer:
-        for name in ("base.onnx", "edit.onnx", "weights.bin"):
-            (writer.path / name).write_bytes(name.encode())
-        writer.finish(MANIFEST)
-    return Bundle.open(path)
-
-
-@pytest.fixture
-def bundle(tmp_path: Path) -> Bundle:
-    return write(tmp_path / "b")
 
 
 def files(bundle: Bundle) -> set[str]:
@@ -88,8 +49,8 @@ def test_a_new_engine_takes_the_place_of_the_one_of_the_same_graph_only(bundle: 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda path: path.unlink(), "lacks edit-float32"),
-        (lambda path: path.write_bytes(b"engin"), "5 bytes, but the manifest says 6"),
+        (lambda path: path.unlink(), "edit-float32.*, but it does not exist"),
+        (lambda path: path.write_bytes(b"engin"), "6 bytes, got 5"),
         (lambda path: path.write_bytes(b"enginE"), "was changed"),
     ],
 )

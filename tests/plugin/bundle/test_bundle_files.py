@@ -4,68 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import resource
-import signal
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from retouch.bundle import (
-    Bundle,
-    BundleWriter,
-    EditableSpec,
-    EditGraphSpec,
-    GridSpec,
-    Manifest,
-    ModelSpec,
-    OutputSpec,
-    TensorSpec,
-    update_manifest,
-)
+from retouch.bundle import Bundle, BundleWriter, update_manifest
 from retouch.errors import BundleError
-
-MANIFEST = Manifest(
-    producer="test",
-    model=ModelSpec("m", "0" * 64, 18, 4),
-    editable=EditableSpec("x", (2, 3), "g2x2"),
-    inputs=(TensorSpec("x", "float32", (1, 1, 2, 2)),),
-    outputs=(OutputSpec(TensorSpec("y", "float32", (1, 1, 2, 2)), "g2x2", (2, 3)),),
-    grids=(GridSpec("g2x2", (2, 2), "x"),),
-    neighbourhoods=(),
-    cacheables=(),
-    edits={"cached": EditGraphSpec("edit.onnx", None, (), (), (), (), ("g2x2",), (), ())},
-    plan=(),
-)
-FILES = {"base.onnx": b"base", "edit.onnx": b"edit", "weights.bin": bytes(range(256)) * 64}
-
-
-def write(path: Path, manifest: Manifest = MANIFEST) -> Bundle:
-    with BundleWriter(path) as writer:
-        for name, content in FILES.items():
-            (writer.path / name).write_bytes(content)
-        writer.finish(manifest)
-    return Bundle.open(path)
-
-
-@pytest.fixture
-def bundle(tmp_path: Path) -> Bundle:
-    return write(tmp_path / "b")
-
-
-@contextmanager
-def files_limited_to(size: int) -> Iterator[None]:
-    """Makes every write past that size of a file fail, as a full disk does."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, before)
+from tests.full_disk import files_limited_to
+from tests.plugin.bundle.smallest import FILES, MANIFEST, write
 
 
 def test_every_file_is_recorded(bundle: Bundle) -> None:
@@ -84,17 +31,20 @@ def test_one_flipped_bit_is_found_by_the_hash_only(bundle: Bundle) -> None:
 
 def test_missing_file_is_found_by_its_size(bundle: Bundle) -> None:
     (bundle.path / "edit.onnx").unlink()
-    with pytest.raises(BundleError, match=r"lacks edit\.onnx"):
+    with pytest.raises(BundleError, match=r"edit\.onnx, but it does not exist.*export again"):
         Bundle.open(bundle.path, check="size")
 
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("check", ["hash", "size"])
-def test_truncated_file_is_found(bundle: Bundle, name: str, check: str) -> None:
+def test_a_file_of_another_size_is_found(bundle: Bundle, name: str, check: str) -> None:
     content = FILES[name]
-    (bundle.path / name).write_bytes(content[: len(content) // 2])
-    with pytest.raises(BundleError, match=rf"(?s){name}.*export again"):
-        Bundle.open(bundle.path, check=check)  # type: ignore[arg-type]
+    for changed in (content[: len(content) // 2], content + b"more"):
+        (bundle.path / name).write_bytes(changed)
+        with pytest.raises(
+            BundleError, match=rf"{name} to have {len(content)} bytes, got {len(changed)}.*export again"
+        ):
+            Bundle.open(bundle.path, check=check)  # type: ignore[arg-type]
 
 
 def test_unknown_check_is_refused(bundle: Bundle) -> None:
@@ -109,7 +59,7 @@ def test_odd_names_and_read_only_directories_open(tmp_path: Path) -> None:
         file.chmod(0o444)
     path.chmod(0o555)
     try:
-        assert Bundle.open(str(path)).file("base.onnx").read_bytes() == b"base"
+        assert Bundle.open(str(path)).file("base.onnx").read_bytes() == FILES["base.onnx"]
     finally:
         path.chmod(0o755)
 

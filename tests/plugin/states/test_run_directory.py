@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
-import signal
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +16,7 @@ import pytest
 
 from retouch.errors import RunFileError
 from retouch.states import FileNames, RunRecord, read_record, read_run, relative_path, write_run
+from tests.full_disk import files_limited_to
 
 RECORD = RunRecord("run-1", "../b", "f" * 64, "retouch test")
 DTYPES = (
@@ -149,19 +147,6 @@ def test_arrays_of_another_dtype_or_name_are_refused(run: Path) -> None:
         read_run(run, read_record(run), wanted)
     with pytest.raises(RunFileError, match="Expected arrays among t, got 'x'"):
         read_run(run, read_record(run), {**dtypes(parts()), "feeds": {"t": "int64"}})
-
-
-@contextmanager
-def files_limited_to(size: int) -> Iterator[None]:
-    """Makes every write past that size of a file fail, as a full disk does."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, before)
 
 
 @pytest.mark.parametrize("size", [16, 1024])

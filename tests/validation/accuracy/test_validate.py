@@ -14,8 +14,8 @@ import pytest
 
 from retouch import EditSession, FeedError, ModelError, NonFiniteError, Result
 from retouch.bundle import Bundle, update_manifest
-from retouch.bundle._file_spec import describe_file
 from retouch.errors import ExportError, VerificationError
+from retouch.files import describe_file
 from retouch.validation.accuracy import Validation, ValidationOptions, validate
 from retouch.validation.accuracy import _run as run_module
 from retouch.validation.accuracy import _steps_reference as steps_module
