@@ -20,6 +20,7 @@ from retouch.export.lattice import Grid
 from retouch.export.layout import GRID, Layout, default_layout
 from retouch.export.model_shapes import attribute, dtype_of, normal_axis, shape_of
 from retouch.export.node_builder import BindingTime
+from retouch.export.ops.stacked_attention import LOWEST_SCORE
 from retouch.export.stacked_attention import emit_stacked_attention
 
 __all__ = ["StackError", "StackedGraph"]
@@ -28,10 +29,6 @@ _COLUMN_OPERATORS = frozenset(
     {"Add", "Cast", "Div", "Einsum", "Identity", "IsNaN", "MatMul", "Mul", "Softmax", "Sub", "Tanh", "Where"}
 )
 """Operators that may come between the two products of an attention."""
-
-
-_LOWEST = -80.0
-"""The least exponent a score may be from its row's largest: its exponential is next to nothing, but a normal number."""
 
 
 class StackError(Exception):
@@ -180,7 +177,7 @@ class StackedGraph(EditGraph):
         bias = self.fit(self._bias(value, grid), (GRID, axis), layout)
         own = self.op("Add", [scores, bias])
         largest = self.op("ReduceMax", [own, self.ints([layout.index(axis)])], {"keepdims": 1})
-        lowest = self.constant(np.array(_LOWEST, dtype_of(value).numpy()))
+        lowest = self.constant(np.array(LOWEST_SCORE, dtype_of(value).numpy()))
         return self.op("Max", [self.op("Sub", [own, largest]), lowest])
 
     def _bias(self, value: ir.Value, grid: Grid) -> ir.Value:

@@ -16,13 +16,15 @@ import onnx_ir as ir
 
 from retouch.export.fusions._heads import joined_heads, use_joined
 from retouch.export.fusions._uses import other_operand, sole_user
-from retouch.export.model_shapes import attribute
+from retouch.export.model_shapes import attribute, constant
 from retouch.export.ops._domain import DOMAIN
+from retouch.export.ops.stacked_attention import LOWEST_SCORE
 
 __all__ = ["fuse_attention"]
 
 _BY_HEAD = (1, 0, 2)
 _BY_HEAD_TRANSPOSED = (1, 2, 0)
+_COLUMNS = 2
 
 
 def fuse_attention(graph: ir.Graph) -> None:
@@ -66,12 +68,16 @@ def _attention(node: ir.Node) -> tuple[str, list[ir.Value]] | None:
 def _hidden(scores: ir.Value | None) -> tuple[ir.Value, ir.Value] | None:
     """The scores and the bias of ``max(s - largest s, lowest)`` with s = scores + bias (``stack.py``)."""
     floored = _made_by(scores, "Max")
-    lowered = _made_by(floored.inputs[0] if floored is not None else None, "Sub")
+    if floored is None or len(floored.inputs) != 2 or not _is(floored.inputs[1], LOWEST_SCORE):
+        return None
+    lowered = _made_by(floored.inputs[0], "Sub")
     seen = lowered.inputs[0].producer() if lowered is not None and lowered.inputs[0] is not None else None
     if lowered is None or seen is None or seen.op_type != "Add":
         return None
     largest = _made_by(lowered.inputs[1], "ReduceMax")
     if largest is None or largest.inputs[0] is not seen.outputs[0] or len(list(seen.outputs[0].uses())) != 2:
+        return None
+    if attribute(largest, "keepdims", 1) != 1 or len(largest.inputs) != 2 or not _is(largest.inputs[1], _COLUMNS):
         return None
     bias = _unsqueezed(seen.inputs[1])
     return (seen.inputs[0], bias) if bias is not None and seen.inputs[0] is not None else None
@@ -120,6 +126,12 @@ def _behind(value: ir.Value | None) -> list[ir.Value] | None:
         return None
     parts = [part for part in producer.inputs if part is not None]
     return parts if len(parts) == 2 else None
+
+
+def _is(value: ir.Value | None, number: float) -> bool:
+    """Whether a value is a constant of that one number."""
+    array = None if value is None else constant(value)
+    return array is not None and array.size == 1 and array.item() == number
 
 
 def _is_scalar(value: ir.Value) -> bool:

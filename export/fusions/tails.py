@@ -94,7 +94,9 @@ class _Chain:
         return int(self.rows.shape[1])  # type: ignore[arg-type]
 
     def _is_alike(self, value: ir.Value, _columns: int) -> bool:
-        return is_rows(value) and value.shape == self.rows.shape
+        # Two numbers of rows that nothing is known of compare equal.
+        known = value.shape is not None and value.shape[0] != ir.SymbolicDim(None)
+        return known and is_rows(value) and value.shape == self.rows.shape
 
     def _take(self, op_type: str, fits: Callable[[ir.Value, int], bool]) -> bool:
         """Takes the only use of the end of the chain, if it is that operator with a fitting operand."""

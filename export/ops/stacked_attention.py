@@ -8,7 +8,10 @@ from onnxscript import opset18, script
 
 from retouch.export.ops._domain import RETOUCH
 
-__all__ = ["StackedAttention"]
+__all__ = ["LOWEST_SCORE", "StackedAttention"]
+
+LOWEST_SCORE = -80.0
+"""The least exponent a score may be from its row's largest: its exponential is next to nothing, but a normal number."""
 
 # Its annotations do not take constants as what they are.
 op: Any = opset18

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from retouch.errors import ModelError
+from retouch.models._load import read_json
 
 __all__ = ["Checkpoint"]
 
@@ -26,11 +26,11 @@ class Checkpoint:
         """Finds out which file holds what.
 
         Raises:
-            ModelError: there are no weights.
+            ModelError: there are no weights, or they cannot be read.
         """
         self._folder = folder
         if (folder / _INDEX).is_file():
-            self._files: dict[str, str] = json.loads((folder / _INDEX).read_text(encoding="utf-8"))["weight_map"]
+            self._files = _weight_map(folder / _INDEX)
         elif (folder / _SINGLE).is_file():
             self._files = dict.fromkeys(self._names(_SINGLE), _SINGLE)
         else:
@@ -61,3 +61,11 @@ class Checkpoint:
                 return list(opened.keys())
         except (OSError, SafetensorError) as error:
             raise ModelError(f"{file} cannot be read ({error}). Copy the model again.") from error
+
+
+def _weight_map(index: Path) -> dict[str, str]:
+    """The file of every tensor, by its name."""
+    found = read_json(index).get("weight_map")
+    if not isinstance(found, dict) or not all(isinstance(file, str) for file in found.values()):
+        raise ModelError(f"Expected weight_map in {index} to name the file of every tensor. Save the model again.")
+    return found

@@ -62,4 +62,9 @@ def _symbols(folder: Path) -> SymbolsSpec | None:
     if not (folder / _TOKENIZER).is_file():
         return None
     data = read_json(folder / _TOKENIZER)
-    return SymbolsSpec(tuple(data["symbols"])) if data.get("kind") == "characters" else None
+    if data.get("kind") != "characters":
+        return None
+    symbols = data.get("symbols")
+    if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
+        raise ModelError(f"Expected {folder / _TOKENIZER} to list symbols, got {symbols!r:.80}. Save the model again.")
+    return SymbolsSpec(tuple(symbols))

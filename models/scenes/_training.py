@@ -62,7 +62,6 @@ class Training:
     """
 
     def __init__(self, folder: Path, network: torch.nn.Module, plan: Plan) -> None:
-
         self.folder = folder
         self.network = network
         self.step = 0

@@ -46,8 +46,7 @@ def main(
     """Cost, quality and memory of edits of whole generations."""
     out.mkdir(parents=True, exist_ok=True)
     exported = out / "scenes.onnx"
-    if not exported.exists():
-        export_pipeline(pipeline, exported, TorchOptions(sizes=Sizes(batch=2)), tell=typer.echo)
+    export_pipeline(pipeline, exported, TorchOptions(sizes=Sizes(batch=2)), tell=typer.echo)
     cases = draw_cases(edits)
     timed = [(threads, policy) for threads in (1, 2) for policy in POLICIES] if times else []
     costs = [measure_cost(exported, _small(), *one) for one in timed]

@@ -79,12 +79,21 @@ STACKED = """
 """
 
 
-def test_an_attention_of_several_edits_is_one_operator() -> None:
-    numbers = {"scale": np.array(0.5, np.float32), "lowest": np.array(-80, np.float32)}
-    axes = {"zero": np.array([0]), "two": np.array([2])}
+def stacked(body: str, lowest: float = -80) -> dict[str, int]:
+    numbers = {"scale": np.array(0.5, np.float32), "lowest": np.array(lowest, np.float32)}
+    axes = {"zero": np.array([0]), "two": np.array([2]), "one": np.array([1])}
     inputs = INPUTS.replace("int64[M,1] at", "float[M,12] bias")
-    model = graph_of(f"g ({inputs}) => (float[M,2,5] y) {{ {STACKED} }}", numbers | axes)
+    model = graph_of(f"g ({inputs}) => (float[M,2,5] y) {{ {body} }}", numbers | axes)
     with np.errstate(divide="ignore"):
         bias = np.log(np.random.default_rng(0).integers(0, 2, (3, 12)).astype(np.float32))
     feeds = {name: value for name, value in FEEDS.items() if name != "at"} | {"bias": bias}
-    assert dict(fused(model, feeds)) == {"StackedAttention": 1, "Reshape": 4}
+    return dict(fused(model, feeds))
+
+
+def test_an_attention_of_several_edits_is_one_operator() -> None:
+    assert stacked(STACKED) == {"StackedAttention": 1, "Reshape": 4}
+
+
+@pytest.mark.parametrize(("axis", "lowest"), [("two", -30), ("one", -80)])
+def test_attentions_that_hide_otherwise_stay(axis: str, lowest: float) -> None:
+    assert "StackedAttention" not in stacked(STACKED.replace("(seen, two)", f"(seen, {axis})"), lowest)

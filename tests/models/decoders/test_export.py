@@ -77,6 +77,10 @@ def test_shards_are_read_as_one_file_is(directory: Path, tmp_path: Path) -> None
         save_file({name: tensors[name] for name in names if shards[name] == shard}, directory / shard)
     (directory / "model.safetensors.index.json").write_text(json.dumps({"weight_map": shards}))
     assert export_language_model(directory, tmp_path / "sharded").fingerprint == whole.fingerprint
+    for index in ("{}", '{"weight_map": {"a": 1}}', "{"):
+        (directory / "model.safetensors.index.json").write_text(index)
+        with pytest.raises(ModelError, match=r"index\.json"):
+            export_language_model(directory, tmp_path / "sharded")
 
 
 def test_bad_models_are_refused(directory: Path, tmp_path: Path) -> None:
