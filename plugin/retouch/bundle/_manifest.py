@@ -109,7 +109,7 @@ class EditGraphSpec:
         grids: ids of the grids with a ``rows.<id>`` input.
         neighbourhoods: ids of the neighbourhoods with index inputs.
         updates: ids of the cacheables whose recomputed rows (or statistic) are the outputs ``update.<id>``.
-        masks: ``<query grid>.<key grid>`` of every input ``mask.`` that a stacked graph multiplies weights by.
+        masks: ``<query grid>.<key grid>`` of every input ``mask.`` by which a stacked graph hides other edits' rows.
         blocks: ids of the grids of blocks with inputs ``members.<id>`` [B, Q], the active rows of every active block
             by their places among all active ones (a shorter block repeats one), and ``places.<id>`` [M], where in
             those B * Q every active row stands.

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from retouch.bundle import TextBundle
+from retouch.bundle import TEXT_SCHEMA_VERSION, TextBundle
 from retouch.errors import BundleError, ModelError, VerificationError
 from retouch.models.code_lm._network import CodeLm, block_mask
 from retouch.models.decoders import decoder_for, export_language_model, is_language_model
@@ -121,8 +121,8 @@ def test_bundles_are_checked(directory: Path, tmp_path: Path) -> None:
         TextBundle.open(tmp_path)
     manifest = bundle.path / "text.json"
     text = manifest.read_text()
-    manifest.write_text(text.replace('"schema_version": 2', '"schema_version": 9'))
-    with pytest.raises(BundleError, match="schema version 9"):
+    manifest.write_text(text.replace(f'"schema_version": {TEXT_SCHEMA_VERSION}', '"schema_version": 999'))
+    with pytest.raises(BundleError, match=f"schema version {TEXT_SCHEMA_VERSION}, got 999"):
         TextBundle.open(bundle.path)
     manifest.write_text(text.replace('"heads"', '"hats"'))
     with pytest.raises(BundleError, match="hats"):
