@@ -95,8 +95,7 @@ class _Chain:
 
     def _is_alike(self, value: ir.Value, _columns: int) -> bool:
         # Two numbers of rows that nothing is known of compare equal.
-        known = value.shape is not None and value.shape[0] != ir.SymbolicDim(None)
-        return known and is_rows(value) and value.shape == self.rows.shape
+        return is_rows(value) and value.shape == self.rows.shape and ir.SymbolicDim(None) not in (value.shape or ())
 
     def _take(self, op_type: str, fits: Callable[[ir.Value, int], bool]) -> bool:
         """Takes the only use of the end of the chain, if it is that operator with a fitting operand."""
