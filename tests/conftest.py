@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +56,10 @@ def tiny_pipeline(tmp_path_factory: pytest.TempPathFactory) -> Any:
     cross = {"cross_attention_dim": 8, "attention_head_dim": 2, "in_channels": 4, "out_channels": 4}
     unet = diffusers.UNet2DConditionModel(
         **BLOCKS, **cross, down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
-        up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
+        up_block_types=("UpBlock2D", "UpBlock2D"),
     )  # fmt: skip
     vae = diffusers.AutoencoderKL(
-        **{**BLOCKS, "sample_size": 16}, latent_channels=4, scaling_factor=0.7,
+        **{**BLOCKS, "sample_size": 16}, latent_channels=4, scaling_factor=0.7, mid_block_add_attention=False,
         down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2,
     )  # fmt: skip
     text = transformers.CLIPTextConfig(
@@ -75,3 +77,18 @@ def tiny_pipeline(tmp_path_factory: pytest.TempPathFactory) -> Any:
     )  # fmt: skip
     pipeline.set_progress_bar_config(disable=True)
     return pipeline
+
+
+@pytest.fixture(scope="session")
+def exported_tiny_pipeline(tiny_pipeline: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """Where the pipeline is exported to, by the batch of its denoiser."""
+    from retouch.models import Sizes, TorchOptions, export_pipeline
+
+    @cache
+    def exported(batch: int) -> Path:
+        folder = tmp_path_factory.mktemp(f"tiny_pipeline_{batch}")
+        tiny_pipeline.save_pretrained(folder / "original")
+        export_pipeline(folder / "original", folder / "exported", TorchOptions(sizes=Sizes(batch=batch)))
+        return folder / "exported"
+
+    return exported

@@ -29,6 +29,8 @@ CROSS = {
     "down_block_types": ("CrossAttnDownBlock2D", "DownBlock2D"),
     "up_block_types": ("UpBlock2D", "CrossAttnUpBlock2D"),
 }
+# Text is read on the way down and in the middle only.
+BRIEF = {**CROSS, "up_block_types": ("UpBlock2D", "UpBlock2D")}
 LINEAR = {**CROSS, "use_linear_projection": True, "attention_head_dim": (2, 4)}
 TRANSFORMER = {"num_attention_heads": 2, "attention_head_dim": 8}
 SD3 = {
@@ -56,7 +58,8 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "sd15": ("UNet2DConditionModel", CROSS),
-    "inpainting": ("UNet2DConditionModel", {**LINEAR, "in_channels": 9}),
+    "brief": ("UNet2DConditionModel", BRIEF),
+    "inpainting": ("UNet2DConditionModel", {**LINEAR, **BRIEF, "in_channels": 9, "attention_head_dim": (2, 4)}),
     "sdxl": (
         "UNet2DConditionModel",
         {
@@ -64,7 +67,7 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
             "addition_embed_type": "text_time",
             "addition_time_embed_dim": 4,
             "projection_class_embeddings_input_dim": 6 * 4 + 16,
-            "transformer_layers_per_block": (1, 2),
+            "transformer_layers_per_block": (1, 1),
             "down_block_types": ("DownBlock2D", "CrossAttnDownBlock2D"),
             "up_block_types": ("CrossAttnUpBlock2D", "UpBlock2D"),
         },

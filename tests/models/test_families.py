@@ -21,7 +21,7 @@ CASES: dict[str, tuple[str, TorchOptions]] = {
     "sd15": ("sd15", TorchOptions(sizes=TEXT)),
     "inpainting": ("inpainting", TorchOptions(sizes=TEXT)),
     "sdxl": ("sdxl", TorchOptions(sizes=Sizes(text=5, batch=2))),
-    "controlnet": ("sd15", TorchOptions(sizes=TEXT, part="controlled")),
+    "controlnet": ("brief", TorchOptions(sizes=TEXT, part="controlled")),
     "controlnet_residuals": ("controlnet", TorchOptions(sizes=LATENTS)),
     "controlnet_image": ("controlnet", TorchOptions(sizes=LATENTS, export=ExportOptions(editable="controlnet_cond"))),
     "vae_encoder": ("autoencoder", TorchOptions(part="encoder")),

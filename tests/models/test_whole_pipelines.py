@@ -52,12 +52,14 @@ def _t5() -> Any:
     return transformers.T5EncoderModel(config)
 
 
+# The autoencoder's attention is tested by itself.
+PLAIN = {"mid_block_add_attention": False}
 FAMILIES = {
     "sdxl": Family(
         "StableDiffusionXLPipeline",
         "EulerDiscreteScheduler",
         lambda tiny: {
-            "vae": tiny("autoencoder"),
+            "vae": tiny("autoencoder", **PLAIN),
             "text_encoder": _clip(projected=False),
             "text_encoder_2": _clip(projected=True, pooled=16),
             "unet": tiny("sdxl", cross_attention_dim=16),
@@ -75,7 +77,7 @@ FAMILIES = {
         "StableDiffusion3Pipeline",
         "FlowMatchEulerDiscreteScheduler",
         lambda tiny: {
-            "vae": tiny("autoencoder"),
+            "vae": tiny("autoencoder", **PLAIN),
             "text_encoder": _clip(projected=True, width=4, pooled=4),
             "text_encoder_2": _clip(projected=True, width=4, pooled=4),
             "text_encoder_3": _t5(),
@@ -94,7 +96,7 @@ FAMILIES = {
         "FluxPipeline",
         "FlowMatchEulerDiscreteScheduler",
         lambda tiny: {
-            "vae": tiny("autoencoder", latent_channels=2),
+            "vae": tiny("autoencoder", latent_channels=2, **PLAIN),
             "text_encoder": _clip(projected=False),
             "text_encoder_2": _t5(),
             "transformer": tiny("flux"),

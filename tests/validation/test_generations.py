@@ -13,7 +13,6 @@ import pytest
 
 from retouch import Region
 from retouch.calibrate import Sample
-from retouch.models import Sizes, TorchOptions, export_pipeline
 from retouch.models.scenes import Colour, Scene, read_scene, render
 from retouch.sampling import Generation, TextToImage
 from retouch.validation.generations import Case, Cost, Frozen, Kind, Outcome, StockPipeline, Trade, draw_cases, tables
@@ -48,11 +47,8 @@ def _recoloured(case: Case, scene: Scene) -> Scene:
 
 
 @pytest.fixture(scope="module")
-def exported(tiny_pipeline: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pipelines")
-    tiny_pipeline.save_pretrained(folder / "original")
-    export_pipeline(folder / "original", folder / "exported", TorchOptions(sizes=Sizes(batch=2)))
-    return folder / "exported"
+def exported(exported_tiny_pipeline: Any) -> Path:
+    return exported_tiny_pipeline(2)
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     blocks: dict[str, Any] = {"block_out_channels": (8, 16), "layers_per_block": 1, "norm_num_groups": 4}
     unet = diffusers.UNet2DConditionModel(
         **blocks, sample_size=32, cross_attention_dim=TEXT_WIDTH, attention_head_dim=2,
-        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"), up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"), up_block_types=("UpBlock2D", "UpBlock2D"),
     )  # fmt: skip
     vae = diffusers.AutoencoderKL(
         **blocks, latent_channels=4, sample_size=64, mid_block_add_attention=False,

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from retouch import Region, RegionError, RunError, SamplingError
-from retouch.models import Sizes, TorchOptions, export_pipeline
 from retouch.sampling import Generation, MissingStates, PromptEdit, Recording, TextToImage
 
 PIXELS = (16, 16)
@@ -20,11 +19,8 @@ POLICY = "exact"
 
 
 @pytest.fixture(scope="module")
-def exported(tiny_pipeline: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pipelines")
-    tiny_pipeline.save_pretrained(folder / "original")
-    export_pipeline(folder / "original", folder / "exported", TorchOptions(sizes=Sizes(batch=1)))
-    return folder / "exported"
+def exported(exported_tiny_pipeline: Any) -> Path:
+    return exported_tiny_pipeline(1)
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +78,8 @@ def test_several_edits_and_sliders(pipeline: TextToImage, base: Generation, regi
 
 def test_edits_of_an_edit(pipeline: TextToImage, base: Generation, region: Region) -> None:
     first = pipeline.edit(base, region, "a blue square", record=True)
+    alone = pipeline.edit(base, region, "a blue square")
+    np.testing.assert_array_equal(first.image, alone.image)
     other = Region.from_boxes([(10, 10, 16, 16)], PIXELS, POLICY)
     second = pipeline.edit(first, other, "a red square")
     outside = ~other.resampled((8, 8)).resampled(PIXELS).mask
@@ -90,9 +88,7 @@ def test_edits_of_an_edit(pipeline: TextToImage, base: Generation, region: Regio
     first.close()
     first.close()
     assert base.bytes == kept
-    np.testing.assert_array_equal(
-        pipeline.edit(base, region, "a blue square").image, pipeline.edit(base, region, "a blue square").image
-    )
+    np.testing.assert_array_equal(pipeline.edit(base, region, "a blue square").image, alone.image)
     with pytest.raises(RunError, match="record=False"):
         pipeline.edit(second, region, "a red square")
 
