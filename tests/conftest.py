@@ -1,4 +1,4 @@
-"""Settings for all tests, and a text-to-image pipeline as small as its classes allow."""
+"""Settings for all tests, exported reference models, and a text-to-image pipeline as small as its classes allow."""
 
 from __future__ import annotations
 
@@ -40,6 +40,16 @@ def _tokenizer(folder: Path) -> Any:
     (folder / "vocab.json").write_text(json.dumps({token: place for place, token in enumerate(unique)}))
     (folder / "merges.txt").write_text("\n".join(dict.fromkeys(merges)) + "\n")
     return transformers.CLIPTokenizer.from_pretrained(folder, model_max_length=TOKENS), len(unique)
+
+
+@pytest.fixture(scope="session")
+def reference_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directory of exported reference models: a lasting one if the environment names it, else one for all workers."""
+    lasting = os.environ.get("RETOUCH_REFERENCE_MODELS")
+    if lasting:
+        return Path(lasting)
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "reference_models"
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,16 +12,6 @@ from retouch.bundle import Bundle
 from retouch.export import ExportOptions, export_onnx
 
 Export = Callable[..., Bundle]
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directory of exported reference models: a lasting one if the environment names it, else one for all workers."""
-    lasting = os.environ.get("RETOUCH_REFERENCE_MODELS")
-    if lasting:
-        return Path(lasting)
-    base = tmp_path_factory.getbasetemp()
-    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "reference_models"
 
 
 @pytest.fixture

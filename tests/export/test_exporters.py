@@ -36,8 +36,10 @@ def shares(bundle: Bundle) -> dict[str, float]:
 
 
 @cached
-def usual_shares(name: str, cache: Path, folder: Path) -> dict[str, float]:
-    bundle = export_onnx(export_reference(name, cache), folder / f"{name}.usual", ExportOptions(verify=False))
+def usual_shares(name: str, reference_models: Path, folder: Path) -> dict[str, float]:
+    bundle = export_onnx(
+        export_reference(name, reference_models), folder / f"{name}.usual", ExportOptions(verify=False)
+    )
     return shares(bundle)
 
 
@@ -49,14 +51,21 @@ def repeated(feeds: dict[str, np.ndarray], batch: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize(("variant", "batch"), CASES)
 @pytest.mark.parametrize("name", MODELS)
 def test_plan_is_that_of_the_usual_export(
-    name: str, variant: str, batch: int, cache: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    name: str,
+    variant: str,
+    batch: int,
+    reference_models: Path,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    model = export_reference(name, cache, **VARIANTS[variant])
+    model = export_reference(name, reference_models, **VARIANTS[variant])
     fix = {"batch": batch} if "batch" in variant else {}
     bundle = export_onnx(model, tmp_path / "bundle", ExportOptions(fix=fix))
     assert bundle.manifest.coverage >= 0.99
     assert bundle.manifest.inputs[0].shape[0] == batch
-    assert shares(bundle) == pytest.approx(usual_shares(name, cache, tmp_path_factory.getbasetemp()), abs=0.01)
+    assert shares(bundle) == pytest.approx(
+        usual_shares(name, reference_models, tmp_path_factory.getbasetemp()), abs=0.01
+    )
 
     feeds = repeated(load_feeds(model), batch)
     expected, got = (

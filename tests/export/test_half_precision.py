@@ -37,9 +37,9 @@ HALF = float(np.finfo(np.float16).eps)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("keep_edges", [True, False])
 def test_half_precision_edits_agree_with_the_model_within_its_rounding(
-    name: str, keep_edges: bool, tmp_path: Path, cache: Path
+    name: str, keep_edges: bool, tmp_path: Path, reference_models: Path
 ) -> None:
-    half = convert_float_to_float16(onnx.load(export_reference(name, cache)), keep_io_types=keep_edges)
+    half = convert_float_to_float16(onnx.load(export_reference(name, reference_models)), keep_io_types=keep_edges)
     path = tmp_path / "half.onnx"
     onnx.save(half, path)
     bundle = export_onnx(path, tmp_path / "bundle")

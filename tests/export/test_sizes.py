@@ -17,8 +17,8 @@ SIZES = {"ddpm_unet_64": (64, 64), "dit_256": (32, 32)}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SIZES)
-def test_size(name: str, cache: Path, tmp_path: Path) -> None:
-    bundle = export_onnx(export_reference(name, cache), tmp_path / "bundle")
+def test_size(name: str, reference_models: Path, tmp_path: Path) -> None:
+    bundle = export_onnx(export_reference(name, reference_models), tmp_path / "bundle")
     assert bundle.manifest.grid(bundle.manifest.editable.grid).dims == SIZES[name]
     assert bundle.manifest.coverage >= 0.99
     assert [row.op for row in bundle.manifest.plan if row.plan == "densified" and row.flops] == []

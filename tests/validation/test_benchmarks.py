@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,8 @@ pytest.importorskip("torch")
 
 
 @pytest.fixture
-def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(subject.CACHE_VARIABLE, os.environ.get(subject.CACHE_VARIABLE) or str(tmp_path / "models"))
+def folders(reference_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(subject.CACHE_VARIABLE, str(reference_models))
     return tmp_path
 
 

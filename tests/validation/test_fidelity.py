@@ -43,7 +43,7 @@ def test_picture_is_written(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_small_patches_of_the_trained_model_come_close_to_a_full_recomputation(tmp_path: Path) -> None:
     bundle = export_onnx(terrain(), tmp_path / "bundle", ExportOptions(verify=False))
-    study = Study(terrains=3, sizes=(16,), policies={"balanced": POLICIES["balanced"]})
+    study = Study(terrains=2, sizes=(16,), policies={"balanced": POLICIES["balanced"]})
     samples = list(run_study(bundle, study, threads=2))
     assert len(samples) == len(study)
     for sigma in study.sigmas:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,9 +22,8 @@ from retouch.validation.reference_models import export_reference
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    lasting = os.environ.get("RETOUCH_REFERENCE_MODELS")
-    return export_reference("ddpm_unet_tiny", lasting or tmp_path_factory.mktemp("model"))
+def model(reference_models: Path) -> Path:
+    return export_reference("ddpm_unet_tiny", reference_models)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -31,14 +31,20 @@ pytest.importorskip("diffusers")
 TINY = [name for name in REFERENCE_MODELS if name.endswith("_tiny")]
 LARGE = [name for name in REFERENCE_MODELS if name not in TINY and name not in BENCHMARK_MODELS]
 TOLERANCE = 2e-5  # of the output's scale; fp32 sums in another order
-CACHE_VARIABLE = "RETOUCH_REFERENCE_MODELS"
 
 
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directory of the exports: a lasting one if the environment names it."""
-    lasting = os.environ.get(CACHE_VARIABLE)
-    return Path(lasting) if lasting else tmp_path_factory.mktemp("reference_models")
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the export of one model and nothing else."""
+    folder = tmp_path_factory.mktemp("written")
+    export_reference("llada_tiny", folder)
+    return folder
+
+
+@pytest.fixture
+def entry(written: Path, tmp_path: Path) -> Path:
+    """A copy of that directory, to damage."""
+    return shutil.copytree(written, tmp_path / "entry")
 
 
 def run_graph(graph: Path, feeds: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
@@ -113,37 +119,37 @@ class TestCatalogue:
 
 class TestExportedGraph:
     @pytest.mark.parametrize("name", TINY)
-    def test_tiny_equals_torch(self, name: str, cache: Path) -> None:
-        graph = export_reference(name, cache)
-        assert graph == cache / f"{name}.onnx"
+    def test_tiny_equals_torch(self, name: str, reference_models: Path) -> None:
+        graph = export_reference(name, reference_models)
+        assert graph == reference_models / f"{name}.onnx"
         assert_equal_to_torch(name, graph, load_feeds(graph))
 
     @pytest.mark.slow
     @pytest.mark.parametrize("name", LARGE)
-    def test_large_equals_torch(self, name: str, cache: Path) -> None:
-        graph = export_reference(name, cache)
+    def test_large_equals_torch(self, name: str, reference_models: Path) -> None:
+        graph = export_reference(name, reference_models)
         assert_equal_to_torch(name, graph, load_feeds(graph))
 
     @pytest.mark.parametrize("name", TINY)
-    def test_inputs_are_static_and_named(self, name: str, cache: Path) -> None:
-        graph = onnx.load(export_reference(name, cache)).graph
+    def test_inputs_are_static_and_named(self, name: str, reference_models: Path) -> None:
+        graph = onnx.load(export_reference(name, reference_models)).graph
         model = reference_model(name)
         assert [value.name for value in graph.input] == list(model.build().inputs)
         assert model.editable in {value.name for value in graph.input}
         assert all(dim.HasField("dim_value") for value in graph.input for dim in value.type.tensor_type.shape.dim)
 
     @pytest.mark.parametrize("name", TINY)
-    def test_dynamic_batch_serves_other_batches(self, name: str, cache: Path) -> None:
-        graph = export_reference(name, cache, dynamic_batch=True)
+    def test_dynamic_batch_serves_other_batches(self, name: str, reference_models: Path) -> None:
+        graph = export_reference(name, reference_models, dynamic_batch=True)
         assert graph.name == f"{name}.dynamic_batch.onnx"
         feeds = {key: np.concatenate([value] * 3) for key, value in load_feeds(graph).items()}
         editable = feeds[reference_model(name).editable]
         editable[1] = np.roll(editable[1], 1, axis=-1)
         assert_equal_to_torch(name, graph, feeds)
 
-    def test_other_opset_lies_beside_the_default_one(self, cache: Path) -> None:
-        default = export_reference("llada_tiny", cache)
-        newer = export_reference("llada_tiny", cache, opset=23)
+    def test_other_opset_lies_beside_the_default_one(self, reference_models: Path) -> None:
+        default = export_reference("llada_tiny", reference_models)
+        newer = export_reference("llada_tiny", reference_models, opset=23)
         assert default.is_file()
         assert onnx.load(default).opset_import[0].version == 18
         assert onnx.load(newer).opset_import[0].version == 23
@@ -167,50 +173,46 @@ class TestExportedGraph:
 
 
 class TestCache:
-    def test_second_export_writes_nothing(self, tmp_path: Path) -> None:
-        export_reference("llada_tiny", tmp_path)
-        before = fingerprints(tmp_path)
-        export_reference("llada_tiny", tmp_path)
-        assert fingerprints(tmp_path) == before
+    def test_second_export_writes_nothing(self, entry: Path) -> None:
+        before = fingerprints(entry)
+        export_reference("llada_tiny", entry)
+        assert fingerprints(entry) == before
 
-    def test_only_the_files_of_the_entry_remain(self, tmp_path: Path) -> None:
-        export_reference("llada_tiny", tmp_path)
-        visible = {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")}
+    def test_only_the_files_of_the_entry_remain(self, written: Path) -> None:
+        visible = {path.name for path in written.iterdir() if not path.name.startswith(".")}
         assert visible == {"llada_tiny.onnx", "llada_tiny.feeds.npz", "llada_tiny.json"}
 
     @pytest.mark.parametrize("damaged", ["llada_tiny.onnx", "llada_tiny.feeds.npz", "llada_tiny.json"])
-    def test_truncated_file_is_exported_anew(self, damaged: str, tmp_path: Path) -> None:
-        graph = export_reference("llada_tiny", tmp_path)
-        content = {path: path.read_bytes() for path in tmp_path.glob("llada_tiny*") if path.suffix != ".json"}
-        (tmp_path / damaged).write_bytes((tmp_path / damaged).read_bytes()[:-100])
-        export_reference("llada_tiny", tmp_path)
+    def test_truncated_file_is_exported_anew(self, damaged: str, entry: Path) -> None:
+        content = {path: path.read_bytes() for path in entry.glob("llada_tiny*") if path.suffix != ".json"}
+        (entry / damaged).write_bytes((entry / damaged).read_bytes()[:-100])
+        graph = export_reference("llada_tiny", entry)
         assert {path: path.read_bytes() for path in content} == content
         assert_equal_to_torch("llada_tiny", graph, load_feeds(graph))
 
-    def test_changed_configuration_is_exported_anew(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_changed_configuration_is_exported_anew(self, entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         from retouch.validation.reference_models import _export
 
-        graph = export_reference("llada_tiny", tmp_path)
         model = reference_model("llada_tiny")
         shorter = dataclasses.replace(model, configuration={**model.configuration, "tokens": 32})
         monkeypatch.setattr(_export, "reference_model", lambda name: shorter)
-        assert export_reference("llada_tiny", tmp_path) == graph
+        graph = export_reference("llada_tiny", entry)
+        assert graph == entry / "llada_tiny.onnx"
         assert load_feeds(graph)["ids"].shape == (1, 32)
         assert run_graph(graph, load_feeds(graph)).shape == (1, 32, 128)
 
-    def test_failed_export_keeps_the_previous_files(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_failed_export_keeps_the_previous_files(self, entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         from retouch.validation.reference_models import _export
 
-        export_reference("llada_tiny", tmp_path)
-        before = fingerprints(tmp_path)
+        before = fingerprints(entry)
         monkeypatch.setattr(_export, "RECIPE", -1)
         monkeypatch.setattr(np, "savez", _disk_full)
         with pytest.raises(OSError, match="disk full"):
-            export_reference("llada_tiny", tmp_path)
-        assert fingerprints(tmp_path) == before
+            export_reference("llada_tiny", entry)
+        assert fingerprints(entry) == before
 
-    def test_record_tells_what_was_exported(self, cache: Path) -> None:
-        graph = export_reference("dit_tiny", cache)
+    def test_record_tells_what_was_exported(self, reference_models: Path) -> None:
+        graph = export_reference("dit_tiny", reference_models)
         record = json.loads(graph.with_suffix(".json").read_text(encoding="utf-8"))
         assert record["editable"] == "x"
         assert record["axes"] == [2, 3]
@@ -222,8 +224,8 @@ class TestCache:
 class TestWithoutTorch:
     HIDE = "import sys; sys.modules['torch'] = sys.modules['diffusers'] = None\n"
 
-    def test_cached_export_is_found(self, cache: Path) -> None:
-        graph = export_reference("dit_tiny", cache)
+    def test_cached_export_is_found(self, reference_models: Path) -> None:
+        graph = export_reference("dit_tiny", reference_models)
         script = (
             f"{self.HIDE}"
             "from retouch.validation.reference_models import export_reference, load_feeds\n"

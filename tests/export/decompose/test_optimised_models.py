@@ -33,8 +33,8 @@ def _shares(bundle: Bundle) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_an_optimised_model_gives_the_plan_of_the_original(name: str, tmp_path: Path, cache: Path) -> None:
-    source = export_reference(name, cache)
+def test_an_optimised_model_gives_the_plan_of_the_original(name: str, tmp_path: Path, reference_models: Path) -> None:
+    source = export_reference(name, reference_models)
     optimised = _optimised(source, tmp_path / "optimised.onnx")
     bundle = export_onnx(optimised, tmp_path / "bundle")
     original = export_onnx(source, tmp_path / "original", ExportOptions(verify=False))

@@ -29,9 +29,9 @@ MODELS = ["ddpm_unet_tiny", "dit_tiny", "llada_tiny"]
 
 
 @pytest.fixture(scope="module", params=MODELS)
-def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    folder = tmp_path_factory.mktemp(request.param)
-    return export_onnx(export_reference(request.param, folder), folder / "bundle", ExportOptions(verify=False))
+def bundle(request: pytest.FixtureRequest, reference_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    model = export_reference(request.param, reference_models)
+    return export_onnx(model, tmp_path_factory.mktemp(request.param) / "bundle", ExportOptions(verify=False))
 
 
 @pytest.fixture

@@ -19,13 +19,13 @@ BOX = Region.from_boxes([(4, 4, 9, 9)], (16, 16), "fast")
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return export_reference("ddpm_unet_tiny", tmp_path_factory.mktemp("model"))
+def model(reference_models: Path) -> Path:
+    return export_reference("ddpm_unet_tiny", reference_models)
 
 
 @pytest.fixture(scope="module")
-def bundle(model: Path) -> Bundle:
-    return export_onnx(model, model.parent / "bundle")
+def bundle(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return export_onnx(model, tmp_path_factory.mktemp("unet") / "bundle")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,18 +28,14 @@ def quick() -> Callable[..., Validation]:
 
 
 @pytest.fixture(scope="session")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    lasting = os.environ.get("RETOUCH_REFERENCE_MODELS")
-    return Path(lasting) if lasting else tmp_path_factory.mktemp("reference_models")
-
-
-@pytest.fixture(scope="session")
-def exported(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Bundle]:
+def exported(reference_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Bundle]:
     folder, done = tmp_path_factory.mktemp("bundles"), {}
 
     def exported(name: str) -> Bundle:
         if name not in done:
-            done[name] = export_onnx(export_reference(name, models), folder / name, ExportOptions(verify=False))
+            done[name] = export_onnx(
+                export_reference(name, reference_models), folder / name, ExportOptions(verify=False)
+            )
         return done[name]
 
     return exported
@@ -52,8 +47,8 @@ def unet(exported: Callable[[str], Bundle]) -> Bundle:
 
 
 @pytest.fixture(scope="session")
-def unet_model(models: Path) -> Path:
-    return export_reference("ddpm_unet_tiny", models)
+def unet_model(reference_models: Path) -> Path:
+    return export_reference("ddpm_unet_tiny", reference_models)
 
 
 @pytest.fixture(scope="session")
