@@ -83,11 +83,12 @@ norm-study: $(STAMP)
 validate: $(STAMP)
 	$(BIN)/python -m retouch.validation.accuracy --out out/validation
 
+# The tests of a file stay in one process: what a module exports for them is exported once.
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-fast: $(STAMP)
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 # The kernels without a runtime, under sanitizers and on every instruction set. ThreadSanitizer of older compilers does not
 # run where addresses are chosen from a large space, hence setarch.
