@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from retouch.bundle._decoder import DecoderSpec, SymbolsSpec
+from retouch.bundle._decoder_spec import DecoderSpec, SymbolsSpec
 from retouch.errors import BundleError
 from retouch.files import FileSpec, read_record_file
 
