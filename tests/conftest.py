@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,17 @@ def _tokenizer(folder: Path) -> Any:
     (folder / "vocab.json").write_text(json.dumps({token: place for place, token in enumerate(unique)}))
     (folder / "merges.txt").write_text("\n".join(dict.fromkeys(merges)) + "\n")
     return transformers.CLIPTokenizer.from_pretrained(folder, model_max_length=TOKENS), len(unique)
+
+
+@pytest.fixture(scope="module")
+def one_torch_thread() -> Iterator[None]:
+    """Threads of torch wait for each other longer than small networks take."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

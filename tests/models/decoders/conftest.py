@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import torch
 
 from retouch.models.code_lm import CodeLmConfig, save_code_lm
 from retouch.models.code_lm._network import CodeLm
 from retouch.tokens import code_characters
+from tests.random_code_lm import random_code_lm
 
 SHAPES = {
     "tied, shared heads": CodeLmConfig(hidden_size=32, num_hidden_layers=2, head_dim=8, intermediate_size=48),
@@ -28,11 +28,7 @@ SHAPES = {
 
 @pytest.fixture(params=SHAPES)
 def network(request: pytest.FixtureRequest) -> CodeLm:
-    torch.manual_seed(0)
-    made = CodeLm(SHAPES[request.param])
-    for parameter in made.parameters():
-        torch.nn.init.normal_(parameter, 0.0 if parameter.ndim > 1 else 1.0, 0.25)
-    return made.eval()
+    return random_code_lm(SHAPES[request.param], 0.25)
 
 
 @pytest.fixture

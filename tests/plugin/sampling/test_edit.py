@@ -20,18 +20,7 @@ from retouch.sampling import (
     edit_many,
     generate,
 )
-
-SCHEDULERS = [
-    ("DDIMScheduler", {}),
-    ("DDPMScheduler", {}),
-    ("EulerDiscreteScheduler", {}),
-    ("EulerAncestralDiscreteScheduler", {}),
-    ("DPMSolverMultistepScheduler", {}),
-    ("DPMSolverMultistepScheduler", {"algorithm_type": "sde-dpmsolver++"}),
-    ("UniPCMultistepScheduler", {}),
-    ("LCMScheduler", {}),
-    ("FlowMatchEulerDiscreteScheduler", {}),
-]
+from tests.plugin.sampling.schedulers import WITH_ONE_OUTPUT
 
 
 def scale_of(trajectory: Trajectory) -> float:
@@ -46,7 +35,7 @@ def assert_frozen_outside(edited: Trajectory, base: Trajectory, mask: np.ndarray
     assert not np.array_equal(edited.latents, base.latents)
 
 
-@pytest.mark.parametrize(("kind", "options"), SCHEDULERS)
+@pytest.mark.parametrize(("kind", "options"), WITH_ONE_OUTPUT)
 def test_an_edit_is_a_full_recompute_with_frozen_latents(
     setting: Any, denoiser: Denoiser, full_loop: Any, kind: str, options: dict[str, Any]
 ) -> None:

@@ -10,20 +10,7 @@ import pytest
 from retouch import EditSession, NonFiniteError, RunError, SamplingError
 from retouch.sampling import Conditions, Denoiser, Guidance, Progress, Recording, Schedule, generate
 from retouch.states import StateStore
-
-SCHEDULERS = [
-    ("DDIMScheduler", {}),
-    ("DDPMScheduler", {}),
-    ("EulerDiscreteScheduler", {}),
-    ("EulerAncestralDiscreteScheduler", {}),
-    ("DPMSolverMultistepScheduler", {}),
-    ("DPMSolverMultistepScheduler", {"algorithm_type": "sde-dpmsolver++"}),
-    ("UniPCMultistepScheduler", {}),
-    ("LCMScheduler", {}),
-    ("FlowMatchEulerDiscreteScheduler", {}),
-    ("HeunDiscreteScheduler", {}),
-    ("PNDMScheduler", {"skip_prk_steps": True}),
-]
+from tests.plugin.sampling.schedulers import SCHEDULERS
 
 
 @pytest.mark.parametrize(("kind", "options"), SCHEDULERS)

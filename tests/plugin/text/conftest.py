@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
 from retouch.bundle import DecoderSpec, TextBundle
@@ -14,36 +13,28 @@ from retouch.models.code_lm import PATTERNS_MODEL, CodeLmConfig, save_code_lm
 from retouch.models.code_lm._network import CodeLm
 from retouch.models.decoders import export_language_model
 from retouch.tokens import code_characters
+from tests.random_code_lm import random_code_lm
 
 Tokens = NDArray[np.int64]
 
 
 @pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Threads of torch wait for each other longer than these networks take."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+def one_thread(one_torch_thread: None) -> None:
+    """Every test here runs on one."""
 
 
 @pytest.fixture(scope="session")
 def random_network() -> CodeLm:
     """Its choices are arbitrary, and seldom sure."""
-    torch.manual_seed(0)
-    made = CodeLm(
-        CodeLmConfig(
-            hidden_size=32,
-            num_hidden_layers=2,
-            head_dim=8,
-            intermediate_size=48,
-            block_length=8,
-            max_position_embeddings=256,
-        )
+    config = CodeLmConfig(
+        hidden_size=32,
+        num_hidden_layers=2,
+        head_dim=8,
+        intermediate_size=48,
+        block_length=8,
+        max_position_embeddings=256,
     )
-    for parameter in made.parameters():
-        torch.nn.init.normal_(parameter, 0.0 if parameter.ndim > 1 else 1.0, 0.6 if parameter.ndim > 1 else 0.1)
-    return made.eval()
+    return random_code_lm(config, 0.6, 0.1)
 
 
 @pytest.fixture(scope="session")

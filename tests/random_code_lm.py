@@ -1,0 +1,20 @@
+"""Language models with random weights, for tests."""
+
+from __future__ import annotations
+
+import torch
+
+from retouch.models.code_lm import CodeLmConfig
+from retouch.models.code_lm._network import CodeLm
+
+
+def random_code_lm(config: CodeLmConfig, matrices: float, vectors: float | None = None) -> CodeLm:
+    """A network whose matrices spread so far around zero, and the weights of whose norms so far around one."""
+    torch.manual_seed(0)
+    made = CodeLm(config)
+    for parameter in made.parameters():
+        if parameter.ndim > 1:
+            torch.nn.init.normal_(parameter, 0.0, matrices)
+        else:
+            torch.nn.init.normal_(parameter, 1.0, matrices if vectors is None else vectors)
+    return made.eval()
