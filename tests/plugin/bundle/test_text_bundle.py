@@ -41,7 +41,10 @@ def test_round_trip(tmp_path: Path) -> None:
     [
         (lambda path: (path / "text.json").unlink(), "not a text bundle: it has no text.json"),
         (lambda path: (path / "text.json").write_text("{"), "readable JSON"),
-        (lambda path: change(path / "text.json", schema_version=True), f"schema version {TEXT_SCHEMA_VERSION}, got True"),
+        (
+            lambda path: change(path / "text.json", schema_version=True),
+            f"schema version {TEXT_SCHEMA_VERSION}, got True",
+        ),
         (lambda path: change(path / "text.json", files={}), "files to list decode.onnx, full.onnx, weights.bin, got"),
         (lambda path: change(path / "text.json", more=1), "no further members"),
         (lambda path: (path / "full.onnx").unlink(), "full.onnx, but it does not exist"),
