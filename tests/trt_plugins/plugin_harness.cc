@@ -66,14 +66,39 @@ class Logger final : public ILogger, public ILoggerFinder {
   std::vector<std::string> errors;
 };
 
-// Shapes follow from dims of the inputs alone, so that only their identity counts.
+// Shapes follow from dims of the inputs and products of them, so that only their identity counts.
 class Expression final : public IDimensionExpr {
  public:
   ~Expression() noexcept override = default;
 };
-class Builder final : public IExprBuilder {
+class Builder final : public IExprBuilder, private nvinfer1::apiv::VExprBuilder {
  public:
+  Builder() { mImpl = this; }
   ~Builder() noexcept override = default;
+  bool is_product(const IDimensionExpr* made, const IDimensionExpr* first, const IDimensionExpr* second) const {
+    return made == &product_ && first == first_ && second == second_;
+  }
+
+ private:
+  const IDimensionExpr* constant(int64_t) override { return nullptr; }
+  const IDimensionExpr* operation(DimensionOperation operation, const IDimensionExpr& first, const IDimensionExpr& second) override {
+    expect(operation == DimensionOperation::kPROD, "only products of dims");
+    first_ = &first;
+    second_ = &second;
+    return &product_;
+  }
+  const IDimensionExpr* declareSizeTensor(int32_t, const IDimensionExpr&, const IDimensionExpr&) override { return nullptr; }
+
+  Expression product_;
+  const IDimensionExpr* first_ = nullptr;
+  const IDimensionExpr* second_ = nullptr;
+};
+
+/// A dim of an input, or its product with another dim of that input.
+struct Dim {
+  int input;
+  int axis;
+  int times = -1;
 };
 
 struct Tensor {
@@ -92,7 +117,7 @@ Tensor integers(std::vector<int64_t> dims, std::vector<int64_t> numbers) { retur
 struct Case {
   std::vector<Tensor> inputs;
   /// Per output and dim, the input and the axis that it comes from.
-  std::vector<std::vector<std::pair<int, int>>> shapes;
+  std::vector<std::vector<Dim>> shapes;
   std::vector<std::vector<float>> expected;
   size_t workspace = 0;
   int aliased = -1;
@@ -134,7 +159,7 @@ std::vector<std::pair<std::string, Case>> cases() {
   mapped.push_back(floats({2}, {2, -1}));
   mapped.push_back(floats({2}, {1, 1}));
   const float mean = 3, variance = 1 + 9 * 2 / 6.0f - 1, normed = (5 - mean) / std::sqrt(variance + 1);
-  const std::vector<std::vector<std::pair<int, int>>> of_conv = {{{4, 0}, {5, 0}}}, of_norm = {{{0, 0}, {0, 1}}, {{3, 0}, {3, 1}, {3, 2}}};
+  const std::vector<std::vector<Dim>> of_conv = {{{4, 0}, {5, 0}}}, of_norm = {{{0, 0}, {0, 1}}, {{3, 0}, {3, 1}, {3, 2}}};
   Case in_place = {merge, {{{0, 0}, {0, 1}}}, {{1, 2, 7, 8, 5, 6}}};
   in_place.aliased = 0;
   return {
@@ -152,9 +177,9 @@ std::vector<std::pair<std::string, Case>> cases() {
        {turned, {{{0, 0}, {1, 0}}}, {{10, 12, 14, 21, 27, 33}}, 0, -1, with_tail({{"transB", 1}, {"biased", 1}}, 0, 1, 0, 0, 0)}},
       // Both keys are the same, so that the result is the mean of the values; the second one is laid over.
       {"EditAttention",
-       {{floats({1, 1, 2}, {1, 1}), floats({1, 1, 2}, {1, 2}), floats({1, 1, 3}, {4, 8, 1}), floats({2, 1, 2}, {1, 2, 3, 4}),
+       {{floats({1, 2}, {1, 1}), floats({1, 2}, {1, 2}), floats({1, 3}, {4, 8, 1}), floats({2, 1, 2}, {1, 2, 3, 4}),
          floats({2, 1, 3}, {2, 4, 3, 6, 8, 9}), integers({1, 1}, {1})},
-        {{{0, 0}, {0, 1}, {4, 2}}}, {{3, 6, 2}}, 8, -1, {}, {{"scale", 0.25f}}}},
+        {{{0, 0}, {4, 1, 2}}}, {{3, 6, 2}}, 8, -1, {}, {{"scale", 0.25f}}}},
       {"EditGroupNorm",
        {norm, of_norm, {{normed, normed}, {mean, variance}}, 0, -1, {{"groups", 1}, {"affine", 0}, {"activation", 0}},
         {{"share", 1 / 6.0f}, {"epsilon", 1.0f}}}},
@@ -188,6 +213,11 @@ void check_core(IPluginV3& plugin, const std::string& name) {
   expect(std::string(core.getPluginVersion()) == "2" && std::string(core.getPluginNamespace()) == "ai.retouch", "version and namespace");
 }
 
+bool is_dim(const IDimensionExpr* given, const DimsExprs& input, const Dim& wanted, const Builder& builder) {
+  const IDimensionExpr* dim = input.d[wanted.axis];
+  return wanted.times < 0 ? given == dim : builder.is_product(given, dim, input.d[wanted.times]);
+}
+
 void check_shapes(IPluginV3OneBuild& build, const Case& wanted) {
   std::vector<std::vector<std::unique_ptr<Expression>>> dims;
   std::vector<DimsExprs> inputs;
@@ -209,7 +239,7 @@ void check_shapes(IPluginV3OneBuild& build, const Case& wanted) {
     const auto& shape = wanted.shapes[i];
     expect(given[i].nbDims == static_cast<int32_t>(shape.size()), "the output's rank");
     for (size_t axis = 0; axis < shape.size(); ++axis)
-      expect(given[i].d[axis] == inputs[shape[axis].first].d[shape[axis].second], "the output's dim " + std::to_string(axis));
+      expect(is_dim(given[i].d[axis], inputs[shape[axis].input], shape[axis], builder), "the output's dim " + std::to_string(axis));
   }
   expect(build.getOutputShapes(inputs.data(), count - 1, nullptr, 0, given.data(), outputs, builder) != 0,
          "an input that lacks to be noticed");

@@ -31,7 +31,7 @@ def operators(kernels: HostKernels) -> list[type[OpRun]]:
             attributes = {
                 a.name: a.i if a.type == 2 else a.f if a.type == 1 else a.s.decode() for a in self.onnx_node.attribute
             }
-            assert attributes.pop("plugin_namespace") == b"ai.retouch" and attributes.pop("plugin_version") == b"2"
+            assert attributes.pop("plugin_namespace") == "ai.retouch" and attributes.pop("plugin_version") == "2"
             assert "" not in self.onnx_node.input
             return self.compute([np.ascontiguousarray(x) for x in inputs], **attributes)
 
@@ -67,7 +67,10 @@ def operators(kernels: HostKernels) -> list[type[OpRun]]:
         def compute(self, inputs, scale):
             query, key, value, cached_key, cached_value, index = inputs
             slot = kernels.slots(index.reshape(-1), len(cached_key))
-            return (kernels.edit_attention(query, cached_key, cached_value, (key, value), slot, scale),)
+            queries = query.reshape(len(query), *cached_key.shape[1:])
+            fresh = key.reshape(-1, *cached_key.shape[1:]), value.reshape(-1, *cached_value.shape[1:])
+            out = kernels.edit_attention(queries, cached_key, cached_value, fresh, slot, scale)
+            return (out.reshape(len(query), -1),)
 
     class EditGroupNorm(Base):
         def compute(self, inputs, groups, affine, activation, share, epsilon):

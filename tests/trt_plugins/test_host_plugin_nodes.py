@@ -93,7 +93,7 @@ def test_plugins_compute_what_function_bodies_compute(
 def test_numbers_that_a_graph_computes_keep_the_body() -> None:
     model = onnx.parser.parse_model("""
         <ir_version: 10, opset_import: ["" : 18, "ai.retouch" : 1]>
-        g (float[2,1,4] q, float[1,1,4] k, float[3,1,4] ck, int64[1,1] i, float s) => (float[2,1,4] y, float[2,1,4] z) {
+        g (float[2,4] q, float[1,4] k, float[3,1,4] ck, int64[1,1] i, float s) => (float[2,4] y, float[2,4] z) {
             y = ai.retouch.EditAttention(q, k, k, ck, ck, i, s)
             c = Constant<value = float {0.5}>()
             z = ai.retouch.EditAttention(q, k, k, ck, ck, i, c)

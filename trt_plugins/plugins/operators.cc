@@ -16,7 +16,7 @@ class GatherRows final : public OfTable {
  public:
   const char* name() const override { return "GatherRows"; }
   int32_t inputs(const Settings&) const override { return 5; }
-  void shapes(const DimsExprs* in, DimsExprs* out, const Settings&) const override {
+  void shapes(const DimsExprs* in, DimsExprs* out, const Settings&, IExprBuilder&) const override {
     out->nbDims = in[0].nbDims + 1;
     out->d[0] = in[4].d[0];
     out->d[1] = in[4].d[1];
@@ -38,7 +38,7 @@ class MaskedMerge : public Operator {
   bool takes(int32_t input, DataType type, DataType first) const override {
     return input == 1 ? type == DataType::kINT64 : is_number(first) && type == first;
   }
-  void shapes(const DimsExprs* in, DimsExprs* out, const Settings&) const override { *out = in[0]; }
+  void shapes(const DimsExprs* in, DimsExprs* out, const Settings&, IExprBuilder&) const override { *out = in[0]; }
   int run(const Call& call, const Settings&) const override {
     const Dims& cached = call.inputs[0].dims;
     const Dims& index = call.inputs[1].dims;
@@ -89,7 +89,7 @@ class EditConv final : public OfTable {
   std::vector<const char*> integers() const override { return with_tail({"biased"}); }
   int32_t inputs(const Settings& is) const override { return 6 + is.integers[0] + TailOperands::inputs(&is.integers[1]); }
   int32_t outputs(const Settings& is) const override { return 1 + is.integers[1 + TailOperands::kKept]; }
-  void shapes(const DimsExprs* in, DimsExprs* out, const Settings& is) const override {
+  void shapes(const DimsExprs* in, DimsExprs* out, const Settings& is, IExprBuilder&) const override {
     for (int32_t i = 0; i < outputs(is); ++i) {
       out[i].nbDims = 2;
       out[i].d[0] = in[4].d[0];
@@ -115,7 +115,7 @@ class RowLinear final : public Operator {
   int32_t inputs(const Settings& is) const override { return 2 + is.integers[1] + TailOperands::inputs(&is.integers[2]); }
   int32_t outputs(const Settings& is) const override { return 1 + is.integers[2 + TailOperands::kKept]; }
   bool takes(int32_t, DataType type, DataType first) const override { return is_number(first) && type == first; }
-  void shapes(const DimsExprs* in, DimsExprs* out, const Settings& is) const override {
+  void shapes(const DimsExprs* in, DimsExprs* out, const Settings& is, IExprBuilder&) const override {
     for (int32_t i = 0; i < outputs(is); ++i) {
       out[i].nbDims = 2;
       out[i].d[0] = in[0].d[0];
@@ -132,7 +132,7 @@ class RowLinear final : public Operator {
   }
 };
 
-/// query [M, H, D], recomputed key and value [R, H, ..], cached ones [N, H, ..], their row numbers [R, 1].
+/// query [M, H * D], recomputed key and value [R, H * ..], cached ones [N, H, ..], their row numbers [R, 1].
 class EditAttention final : public Operator {
  public:
   const char* name() const override { return "EditAttention"; }
@@ -141,19 +141,19 @@ class EditAttention final : public Operator {
   bool takes(int32_t input, DataType type, DataType first) const override {
     return input == 5 ? type == DataType::kINT64 : is_number(first) && type == first;
   }
-  void shapes(const DimsExprs* in, DimsExprs* out, const Settings&) const override {
+  void shapes(const DimsExprs* in, DimsExprs* out, const Settings&, IExprBuilder& expressions) const override {
     *out = in[0];
-    out->d[2] = in[4].d[2];
+    out->d[1] = expressions.operation(nvinfer1::DimensionOperation::kPROD, *in[4].d[1], *in[4].d[2]);
   }
   size_t workspace(const DynamicPluginTensorDesc* in) const override { return static_cast<size_t>(in[3].max.d[0]) * sizeof(int32_t); }
   int run(const Call& call, const Settings& is) const override {
     const PluginTensorDesc* in = call.inputs;
     int32_t* slot = static_cast<int32_t*>(call.workspace);
-    const Dims &query = in[0].dims, &value = in[4].dims;
+    const Dims &key = in[3].dims, &value = in[4].dims;
     const int failure = retouch_fill_slots(slot, static_cast<const int64_t*>(call.in[5]), in[5].dims.d[0], value.d[0], call.stream);
     if (failure != 0) return failure;
     return retouch_edit_attention(type_number(in[0].type), call.out[0], call.in[0], call.in[3], call.in[4], call.in[1], call.in[2], slot,
-                                  query.d[1], query.d[0], value.d[0], query.d[2], value.d[2], is.numbers[0], call.stream);
+                                  key.d[1], in[0].dims.d[0], key.d[0], key.d[2], value.d[2], is.numbers[0], call.stream);
   }
 };
 
@@ -171,7 +171,7 @@ class EditGroupNorm final : public Operator {
     return input == 3 ? type == DataType::kFLOAT : is_number(first) && type == first;
   }
   DataType gives(int32_t output, DataType first) const override { return output == 0 ? first : DataType::kFLOAT; }
-  void shapes(const DimsExprs* in, DimsExprs* out, const Settings&) const override {
+  void shapes(const DimsExprs* in, DimsExprs* out, const Settings&, IExprBuilder&) const override {
     out[0] = in[0];
     out[1] = in[3];
   }

@@ -94,9 +94,9 @@ int32_t Plugin::getOutputDataTypes(DataType* types, int32_t outputs, const DataT
 }
 
 int32_t Plugin::getOutputShapes(const DimsExprs* in, int32_t inputs, const DimsExprs*, int32_t, DimsExprs* out, int32_t outputs,
-                                nvinfer1::IExprBuilder&) noexcept {
+                                IExprBuilder& expressions) noexcept {
   if (!fits(inputs, outputs)) return kFailed;
-  op_.shapes(in, out, settings_);
+  op_.shapes(in, out, settings_, expressions);
   return 0;
 }
 

@@ -16,6 +16,7 @@ using nvinfer1::DataType;
 using nvinfer1::Dims;
 using nvinfer1::DimsExprs;
 using nvinfer1::DynamicPluginTensorDesc;
+using nvinfer1::IExprBuilder;
 using nvinfer1::PluginField;
 using nvinfer1::PluginFieldCollection;
 using nvinfer1::PluginTensorDesc;
@@ -56,7 +57,7 @@ class Operator {
   virtual bool takes(int32_t input, DataType type, DataType first) const = 0;
   /// The type of an output, given the type of the first input.
   virtual DataType gives(int32_t, DataType first) const { return first; }
-  virtual void shapes(const DimsExprs* inputs, DimsExprs* outputs, const Settings&) const = 0;
+  virtual void shapes(const DimsExprs* inputs, DimsExprs* outputs, const Settings&, IExprBuilder&) const = 0;
   /// The input whose memory the output takes over, or -1.
   virtual int32_t aliased() const { return -1; }
   virtual size_t workspace(const DynamicPluginTensorDesc*) const { return 0; }
