@@ -3,14 +3,16 @@
 The operators read recomputed and cached rows where they are; neither merged copies of keys and values nor the scores of
 all rows are made.
 
-Before: queries, keys and values are float32 [rows, heads, depth] without further axes. After: the same values, in the
-same layout.
+Before: queries, keys and values are float32 [rows, heads, depth], or [rows, samples, heads, depth]; to the operators the
+heads of several samples are so many more heads. After: the same values, in the same layout.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
 from retouch.export.fusions._uses import other_operand, sole_user
@@ -19,29 +21,65 @@ from retouch.export.ops._domain import DOMAIN
 
 __all__ = ["fuse_attention"]
 
-_BY_HEAD = (1, 0, 2)
-_BY_HEAD_TRANSPOSED = (1, 2, 0)
+@dataclass(frozen=True)
+class _Turns:
+    """The transposes around an attention whose operands have the rows first: to and from heads first, rows last."""
+
+    to_heads: tuple[int, ...]
+    to_heads_transposed: tuple[int, ...]
+    to_rows: tuple[int, ...]
+
+
+_TURNS = (
+    _Turns((1, 0, 2), (1, 2, 0), (1, 0, 2)),
+    _Turns((1, 2, 0, 3), (1, 2, 3, 0), (2, 0, 1, 3)),
+)
 
 
 def fuse_attention(graph: ir.Graph) -> None:
     """Replaces every attention of rows over merged keys and values."""
     for node in list(graph):
-        found = _attention(node)
-        if found is None or not all(_is_by_head(value) for value in found[1][:5]):
-            continue
-        made = ir.Node(DOMAIN, *found, name=f"{node.name}_edited")
-        graph.insert_after(node, made)
-        old, new = node.outputs[0], made.outputs[0]
-        new.name, new.type, new.shape = old.name, old.type, old.shape
-        old.replace_all_uses_with(new, replace_graph_outputs=True)
-        _remove_unused(graph, node)
+        for turns in _TURNS:
+            found = _attention(node, turns)
+            if found is not None and all(_is_by_head(value, len(turns.to_rows)) for value in found[1][:5]):
+                _replace(graph, node, *found)
 
 
-def _attention(node: ir.Node) -> tuple[str, list[ir.Value]] | None:
+def _replace(graph: ir.Graph, node: ir.Node, op_type: str, operands: list[ir.Value]) -> None:
+    """Puts the operator behind a node and lets its result stand for the node's."""
+    old = node.outputs[0]
+    sizes = [int(size) for size in old.shape[1:]] if old.shape is not None and len(old.shape) == 4 else []
+    made: list[ir.Node] = []
+    if sizes:
+        for value in operands[:5]:
+            assert value.shape is not None
+            samples, heads, depth = (int(size) for size in value.shape[1:])
+            made.append(_reshaped(graph, value, samples * heads, depth))
+        operands = [*(one.outputs[0] for one in made), *operands[5:]]
+    made.append(ir.Node(DOMAIN, op_type, operands, name=f"{node.name}_edited"))
+    if sizes:
+        made.append(_reshaped(graph, made[-1].outputs[0], *sizes))
+    graph.insert_after(node, made)
+    new = made[-1].outputs[0]
+    new.name, new.type, new.shape = old.name, old.type, old.shape
+    old.replace_all_uses_with(new, replace_graph_outputs=True)
+    _remove_unused(graph, node)
+
+
+def _reshaped(graph: ir.Graph, value: ir.Value, *sizes: int) -> ir.Node:
+    """Rows whose other axes are put together or taken apart, which copies nothing."""
+    name = f"form_{'x'.join(map(str, sizes))}"
+    if name not in graph.initializers:
+        tensor = ir.tensor(np.array([-1, *sizes], np.int64), name=name)
+        graph.register_initializer(ir.Value(name=name, type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape([1 + len(sizes)]), const_value=tensor))
+    return ir.Node("", "Reshape", [value, graph.initializers[name]])
+
+
+def _attention(node: ir.Node, turns: _Turns) -> tuple[str, list[ir.Value]] | None:
     """The operator that a node is the last one of, and its operands."""
-    product = _made_by(_turned(node.outputs[0], _BY_HEAD), "MatMul")
+    product = _made_by(_turned(node.outputs[0], turns.to_rows), "MatMul")
     weights = _made_by(product.inputs[0] if product is not None else None, "Softmax")
-    if product is None or weights is None or attribute(weights, "axis", -1) not in (-1, 2):
+    if product is None or weights is None or attribute(weights, "axis", -1) not in (-1, len(turns.to_rows) - 1):
         return None
     hidden = _hidden(weights.inputs[0])
     scaled = _made_by(weights.inputs[0] if hidden is None else hidden[0], "Mul")
@@ -49,9 +87,10 @@ def _attention(node: ir.Node) -> tuple[str, list[ir.Value]] | None:
     scale = other_operand(scaled, scores.outputs[0]) if scaled is not None and scores is not None else None
     if scores is None or scale is None or not _is_scalar(scale):
         return None
-    query = _turned(scores.inputs[0], _BY_HEAD)
+    query = _turned(scores.inputs[0], turns.to_heads)
     parts = _merged if hidden is None else _behind
-    keys, values = parts(_turned(scores.inputs[1], _BY_HEAD_TRANSPOSED)), parts(_turned(product.inputs[1], _BY_HEAD))
+    keys = parts(_turned(scores.inputs[1], turns.to_heads_transposed))
+    values = parts(_turned(product.inputs[1], turns.to_heads))
     if query is None or keys is None or values is None:
         return None
     if hidden is not None:
@@ -76,12 +115,13 @@ def _hidden(scores: ir.Value | None) -> tuple[ir.Value, ir.Value] | None:
 
 
 def _unsqueezed(value: ir.Value | None) -> ir.Value | None:
-    """The [queries, keys] that a value [1, queries, keys] is made of."""
+    """The [queries, keys] that a value [1, ..., queries, keys] is made of."""
     producer = value.producer() if value is not None else None
     source = producer.inputs[0] if producer is not None and producer.op_type == "Unsqueeze" else None
     if value is None or source is None or value.shape is None or source.shape is None:
         return None
-    return source if len(source.shape) == 2 and len(value.shape) == 3 and value.shape[0] == 1 else None
+    lead = len(value.shape) - 2
+    return source if len(source.shape) == 2 and lead > 0 and all(size == 1 for size in value.shape[:lead]) else None
 
 
 def _made_by(value: ir.Value | None, op_type: str) -> ir.Node | None:
@@ -124,8 +164,10 @@ def _is_scalar(value: ir.Value) -> bool:
     return value.shape is not None and all(size == 1 for size in value.shape)
 
 
-def _is_by_head(value: ir.Value) -> bool:
-    return value.shape is not None and len(value.shape) == 3 and value.dtype == ir.DataType.FLOAT
+def _is_by_head(value: ir.Value, rank: int) -> bool:
+    if value.shape is None or len(value.shape) != rank or value.dtype != ir.DataType.FLOAT:
+        return False
+    return rank == 3 or all(isinstance(size, int) for size in value.shape[1:])
 
 
 def _remove_unused(graph: ir.Graph, node: ir.Node) -> None:

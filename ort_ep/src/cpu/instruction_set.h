@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpu/attention.h"
+#include "cpu/depthwise.h"
 #include "cpu/moments.h"
 #include "cpu/tail.h"
 #include "cpu/tile.h"
@@ -17,6 +18,7 @@ struct InstructionSet {
   /// By rows and by vectors of columns, from one on.
   TileFunction tiles[kMaxTileRows][kMaxTileVectors];
   TailFunction finish;
+  DepthwiseFunction weigh_taps;
   MomentFunction move_moments;
   /// By vectors of queries, from one on; the most that there are registers for.
   size_t query_vectors;

@@ -50,23 +50,23 @@ RowProduct::RowProduct(const Source& source, size_t depth, size_t columns)
   }
 }
 
-void RowProduct::run(const Context& context, const Rows& rows, size_t count, const float* bias, const Target& target) const {
+void RowProduct::run(const Context& context, const Rows& rows, size_t count, const PerColumn& bias, const Target& target) const {
   if (count == 0 || columns_ == 0) return;
   const size_t most = std::max(kLeastTaskRows, kTaskBytes / std::max<size_t>(1, rows.channels * sizeof(float)));
   const size_t chunks = divided_up(count, most);
   // Sums are gathered where what stands before the tail is wanted, if it is.
   const float* from = target.sum == nullptr ? target.out : target.sum;
-  const TailTile all{target.tail, from, target.sum, target.out, columns_, count, columns_};
+  const TailTile all{target.tail, from, target.sum, target.out, columns_, count, columns_, 0};
   context.parallel_for(chunks * panels_, [&](size_t task) {
     const size_t chunk = task / panels_, begin = count * chunk / chunks, end = count * (chunk + 1) / chunks;
     const size_t panel = task % panels_, first = panel * set_.panel();
     const TailTile part = part_of(all, begin, end - begin, first, std::min(set_.panel(), columns_ - first));
-    run_panel({rows.pointers + begin * rows.taps, rows.taps, rows.channels}, end - begin, bias, part, panel);
+    run_panel({rows.pointers + begin * rows.taps, rows.taps, rows.channels}, bias, part, panel);
   });
 }
 
-void RowProduct::run_panel(const Rows& rows, size_t count, const float* bias, const TailTile& target, size_t panel) const {
-  const size_t first = panel * set_.panel(), valid = target.columns;
+void RowProduct::run_panel(const Rows& rows, const PerColumn& bias, const TailTile& target, size_t panel) const {
+  const size_t count = target.rows, first = panel * set_.panel(), valid = target.columns;
   float* sums = target.sum == nullptr ? target.out : target.sum;
   const bool plain = target.tail.is_empty() && target.sum == nullptr;
   const size_t vectors = divided_up(valid, set_.lanes), width = vectors * set_.lanes, groups = divided_up(count, kMaxTileRows);
@@ -74,7 +74,9 @@ void RowProduct::run_panel(const Rows& rows, size_t count, const float* bias, co
   const float* end = packed_.get() + (panels_ - 1) * set_.panel() * depth_;
   Tile tile{};
   tile.row_stride = rows.taps;
-  tile.bias = bias == nullptr ? nullptr : bias + first;
+  tile.bias = bias;
+  if (bias) tile.bias.first += first;
+  tile.samples = target.tail.samples;
   tile.out_stride = columns_;
   tile.columns = valid;
   for (size_t begin = 0; begin < depth_;) {
@@ -94,6 +96,7 @@ void RowProduct::run_panel(const Rows& rows, size_t count, const float* bias, co
       const size_t from = count * group / groups, to = count * (group + 1) / groups;
       tile.rows = rows.pointers + from * rows.taps + block.tap;
       tile.out = sums + from * columns_;
+      tile.sample = (target.sample + from) % tile.samples;
       tile.next = more && group * own < lines ? next + group * own * size * kLine : nullptr;
       tile.next_lines = own;
       // The first block was not fetched by one before it, and with a single group there is none to fetch ahead for.
