@@ -3,8 +3,8 @@
 The operators read recomputed and cached rows where they are; neither merged copies of keys and values nor the scores of
 all rows are made.
 
-Before: queries, keys and values are float32 [rows, heads, depth], or [rows, samples, heads, depth]; to the operators the
-heads of several samples are so many more heads. After: the same values, in the same layout.
+Before: queries, keys and values are float32 [rows, heads, depth], or [rows, samples, heads, depth]; to the operators
+the heads of several samples are so many more heads. After: the same values, in the same layout.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from retouch.export.model_shapes import attribute
 from retouch.export.ops._domain import DOMAIN
 
 __all__ = ["fuse_attention"]
+
 
 @dataclass(frozen=True)
 class _Turns:
@@ -71,7 +72,11 @@ def _reshaped(graph: ir.Graph, value: ir.Value, *sizes: int) -> ir.Node:
     name = f"form_{'x'.join(map(str, sizes))}"
     if name not in graph.initializers:
         tensor = ir.tensor(np.array([-1, *sizes], np.int64), name=name)
-        graph.register_initializer(ir.Value(name=name, type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape([1 + len(sizes)]), const_value=tensor))
+        graph.register_initializer(
+            ir.Value(
+                name=name, type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape([1 + len(sizes)]), const_value=tensor
+            )
+        )
     return ir.Node("", "Reshape", [value, graph.initializers[name]])
 
 

@@ -67,7 +67,10 @@ def _makers() -> Mapping[str, Callable[[], ir.Function]]:
         *((found[name], name, tails) for name in PRODUCTS),
         *((found[name], name, maps) for name in (NORM, BATCH + NORM)),
         # Rows that are an operand already are not kept.
-        *((partial(_rows, name), name, [tail for tail in tails if tail.gated or tail.added or not tail.kept]) for name in (ROWS, BATCH + ROWS)),
+        *(
+            (partial(_rows, name), name, [tail for tail in tails if tail.gated or tail.added or not tail.kept])
+            for name in (ROWS, BATCH + ROWS)
+        ),
     ]
     return found | {name + tail.name: partial(_tailed, base, tail) for base, name, behind in tailed for tail in behind}
 

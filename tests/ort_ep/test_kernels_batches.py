@@ -84,7 +84,9 @@ def test_products(rows: int, samples: int, transposed: int, tail: Tail, own: boo
 
 
 @pytest.mark.parametrize("own", [False, True])
-@pytest.mark.parametrize("tail", [Tail(affine=True), Tail(added=True, activation=Activation.GELU)], ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    "tail", [Tail(affine=True), Tail(added=True, activation=Activation.GELU)], ids=lambda t: t.name
+)
 def test_rows(tail: Tail, own: bool) -> None:
     feeds = {"rows": normal(9, 3, 17), **tail_operands(tail, (9, 3, 17), columns_of(3, 17, own=own))}
     compare("BatchRows" + tail.name, feeds)

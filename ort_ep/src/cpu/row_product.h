@@ -46,8 +46,14 @@ class RowProduct {
 
  private:
   void run_panel(const Rows& rows, const PerColumn& bias, const TailTile& target, size_t panel) const;
+  void run_matrix(const Context& context, const Rows& rows, const TailTile& target) const;
+  void multiply_panels(const Rows& rows, const TailTile& target, size_t first_panel, size_t last_panel) const;
+  Ahead ahead_at(size_t column, size_t depth) const;
+  const float* weights_of(size_t panel, size_t depth) const;
+  size_t width_of(size_t panel) const;
 
   const InstructionSet& set_;
+  const MatrixFunctions* matrix_;
   size_t depth_;
   size_t columns_;
   size_t panels_;

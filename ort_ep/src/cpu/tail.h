@@ -18,8 +18,9 @@ struct PerColumn {
   __attribute__((always_inline)) const float* of(size_t sample) const noexcept { return first + sample * step; }
 };
 
-/// s = x * gate + residual, then y = activation(s * factor + shift); what is null is left out.
+/// s = (x + bias) * gate + residual, then y = activation(s * factor + shift); what is null is left out.
 struct Tail {
+  PerColumn bias;
   PerColumn gate;
   /// Like the rows.
   const float* residual = nullptr;
@@ -30,18 +31,20 @@ struct Tail {
   /// Rows of so many samples take turns.
   size_t samples = 1;
 
-  bool is_empty() const noexcept { return !gate && residual == nullptr && !factor && activation == Activation::kNone; }
+  bool is_empty() const noexcept { return !bias && !gate && residual == nullptr && !factor && activation == Activation::kNone; }
 };
 
 /// A rectangle of rows and columns; it begins at the pointers of the tail and at these.
 struct TailTile {
   Tail tail;
   const float* from;
+  /// Between rows of it.
+  size_t from_stride;
   /// Where s goes; may be `from` or null.
   float* sum;
   /// Where y goes; may be `from`.
   float* out;
-  /// Between rows of residual, from, sum and out alike.
+  /// Between rows of residual, sum and out alike.
   size_t stride;
   size_t rows;
   size_t columns;

@@ -53,10 +53,12 @@ void finish(const TailTile& tile) {
   size_t sample = tile.sample;
   for (size_t row = 0; row < tile.rows; ++row) {
     const size_t begin = row * tile.stride;
-    const float *gate = tail.gate.of(sample), *factor = tail.factor.of(sample), *shift = tail.shift.of(sample);
+    const float* from = tile.from + row * tile.from_stride;
+    const float *bias = tail.bias.of(sample), *gate = tail.gate.of(sample), *factor = tail.factor.of(sample), *shift = tail.shift.of(sample);
     for (size_t column = 0; column < tile.columns; column += kLanes) {
       const size_t count = tile.columns - column, place = begin + column;
-      Vector value = load_up_to(tile.from + place, count);
+      Vector value = load_up_to(from + column, count);
+      if (tail.bias) value += load_up_to(bias + column, count);
       if (tail.gate) value *= load_up_to(gate + column, count);
       if (tail.residual != nullptr) value += load_up_to(tail.residual + place, count);
       if (tile.sum != nullptr) store_up_to(tile.sum + place, value, count);

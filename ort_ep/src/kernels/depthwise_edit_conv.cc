@@ -38,7 +38,7 @@ class DepthwiseEditConv : public Kernel {
     const size_t count = table.targets() * table.samples(), samples = table.samples();
     float* sums = tail.sum() == nullptr ? tail.out() : tail.sum();
     const bool plain = tail.tail().is_empty() && tail.sum() == nullptr;
-    const TailTile all{tail.tail(), sums, tail.sum(), tail.out(), channels, count, channels, 0};
+    const TailTile all{tail.tail(), sums, channels, tail.sum(), tail.out(), channels, count, channels, 0};
     const size_t tasks = std::min(std::max<size_t>(count, 1), std::max<size_t>(1, count * channels * table.taps() / kNumbersPerTask));
     context.parallel_for(tasks, [&](size_t task) {
       const size_t begin = count * task / tasks, end = count * (task + 1) / tasks;

@@ -88,7 +88,7 @@ class EditGroupNorm : public Kernel {
     tail.factor = {factor.data(), 0};
     tail.shift = {shift.data(), 0};
     tail.samples = 1;
-    const TailTile all{tail, given.rows.as<float>(), nullptr, call.out(), given.channels, given.count, given.channels, 0};
+    const TailTile all{tail, given.rows.as<float>(), given.channels, nullptr, call.out(), given.channels, given.count, given.channels, 0};
     const size_t tasks = std::min(std::max<size_t>(given.count, 1), std::max<size_t>(1, given.count * given.channels / kNumbersPerTask));
     context.parallel_for(tasks, [&](size_t task) {
       const size_t begin = given.count * task / tasks, end = given.count * (task + 1) / tasks;

@@ -20,7 +20,7 @@ class RowTail : public Kernel {
     const TailCall call(kName, form_, 1, context, rows.shape);
     const size_t columns = static_cast<size_t>(rows.shape[rows.shape.rank() - 1]);
     const size_t count = static_cast<size_t>(rows.shape[0]) * call.tail().samples;
-    const TailTile all{call.tail(), rows.as<float>(), call.sum(), call.out(), columns, count, columns, 0};
+    const TailTile all{call.tail(), rows.as<float>(), columns, call.sum(), call.out(), columns, count, columns, 0};
     const size_t tasks = std::min(std::max<size_t>(count, 1), std::max<size_t>(1, count * columns / kNumbersPerTask));
     context.parallel_for(tasks, [&](size_t task) {
       const size_t begin = count * task / tasks, end = count * (task + 1) / tasks;

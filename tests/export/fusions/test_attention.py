@@ -67,3 +67,21 @@ def test_an_attention_of_several_edits_is_one_operator() -> None:
         bias = np.log(np.random.default_rng(0).integers(0, 2, (3, 12)).astype(np.float32))
     feeds = {name: value for name, value in FEEDS.items() if name != "at"} | {"bias": bias}
     assert dict(fused(model, feeds)) == {"StackedAttention": 1}
+
+
+BATCH = """
+    mk = ai.retouch.MaskedMerge(ck, at, k) kt = Transpose<perm = [1, 2, 3, 0]>(mk)
+    mv = ai.retouch.MaskedMerge(cv, at, v) vt = Transpose<perm = [1, 2, 0, 3]>(mv)
+    qt = Transpose<perm = [1, 2, 0, 3]>(q) sc = MatMul(qt, kt) sm = Mul(sc, scale)
+    p = Softmax<axis = 3>(sm) o = MatMul(p, vt) y = Transpose<perm = [2, 0, 1, 3]>(o)
+"""
+
+
+def test_heads_of_several_samples_are_so_many_more_heads() -> None:
+    feeds = {
+        name: value if name == "at" else np.stack([value, normal(*value.shape, seed=9)], 1)
+        for name, value in FEEDS.items()
+    }
+    inputs = INPUTS.replace(",2,", ",2,2,")
+    model = graph_of(f"g ({inputs}) => (float[M,2,2,5] y) {{ {BATCH} }}", {"scale": np.array(0.5, np.float32)})
+    assert dict(fused(model, feeds)) == {"EditAttention": 1, "Reshape": 6}
