@@ -49,12 +49,11 @@ def fuse_attention(graph: ir.Graph) -> None:
 def _replace(graph: ir.Graph, node: ir.Node, op_type: str, operands: list[ir.Value]) -> None:
     """Puts the operator behind a node and lets its result stand for the node's."""
     old = node.outputs[0]
-    sizes = [int(size) for size in old.shape[1:]] if old.shape is not None and len(old.shape) == 4 else []
+    sizes = _sizes(old) if old.shape is not None and len(old.shape) == 4 else []
     made: list[ir.Node] = []
     if sizes:
         for value in operands[:5]:
-            assert value.shape is not None
-            samples, heads, depth = (int(size) for size in value.shape[1:])
+            samples, heads, depth = _sizes(value)
             made.append(_reshaped(graph, value, samples * heads, depth))
         operands = [*(one.outputs[0] for one in made), *operands[5:]]
     made.append(ir.Node(DOMAIN, op_type, operands, name=f"{node.name}_edited"))
@@ -65,6 +64,12 @@ def _replace(graph: ir.Graph, node: ir.Node, op_type: str, operands: list[ir.Val
     new.name, new.type, new.shape = old.name, old.type, old.shape
     old.replace_all_uses_with(new, replace_graph_outputs=True)
     _remove_unused(graph, node)
+
+
+def _sizes(value: ir.Value) -> list[int]:
+    """The axes behind the rows."""
+    assert value.shape is not None
+    return [size for size in value.shape[1:] if isinstance(size, int)]
 
 
 def _reshaped(graph: ir.Graph, value: ir.Value, *sizes: int) -> ir.Node:
