@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench bench-families bench-size bench-text code-lm-train demo demo-terrain demo-text kernels plugins fidelity generations-study norm-study scenes-train validate test test-fast test-native test-optimum lint clean
+.PHONY: bench bench-families bench-size bench-text code-lm-train demo demo-terrain demo-text kernels plugins fidelity generations-study norm-study scenes-train validate test test-fast test-native test-optimum test-ort-matrix lint clean
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -97,8 +97,13 @@ test-native: $(STAMP)
 		folder=build/native-$${sanitizer%%,*} && \
 		ORT_ROOT="$${ORT_ROOT:-$(CURDIR)/$(HEADERS)/root}" $(BIN)/cmake -S . -B $$folder -DRETOUCH_SANITIZE=$$sanitizer > /dev/null && \
 		$(BIN)/cmake --build $$folder --target retouch_ort_ep_driver --parallel 2 > /dev/null && \
-		for cpu in "" avx2 portable; do RETOUCH_ORT_EP_CPU=$$cpu setarch -R $$folder/ort_ep/retouch_ort_ep_driver || exit 1; done || exit 1; \
+		for cpu in "" $(shell grep -qsw avx512f /proc/cpuinfo && echo avx512) avx2 portable; do RETOUCH_ORT_EP_CPU=$$cpu setarch -R $$folder/ort_ep/retouch_ort_ep_driver || exit 1; done || exit 1; \
 	done
+
+# The execution provider on several releases of onnxruntime, each in an environment of its own.
+ORT_RELEASES ?= 1.23.2 1.24.4 1.28.0 1.32.0
+test-ort-matrix: $(STAMP)
+	tests/ort_ep/matrix.sh $(CURDIR)/$(BIN)/python build/ort-matrix $(ORT_RELEASES)
 
 # optimum-onnx wants an older transformers than everything else, so it has an environment of its own.
 OPTIMUM := .venv-optimum

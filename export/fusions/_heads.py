@@ -1,4 +1,4 @@
-"""Rows of heads [M, heads, depth] as the rows [M, heads * depth] that they are in memory."""
+"""Rows of heads [M, (samples,) heads, depth] as the rows [M, heads * depth] that they are in memory."""
 
 from __future__ import annotations
 
@@ -9,18 +9,27 @@ import onnx_ir as ir
 
 from retouch.export.fusions._uses import is_rows
 
-__all__ = ["joined_heads", "use_joined"]
+__all__ = ["joined_heads", "joined_samples", "use_joined"]
 
 
 def joined_heads(graph: ir.Graph, value: ir.Value, before: ir.Node) -> ir.Value:
     """Rows of heads as rows: those that they were split from, or reshaped ones in front of a node."""
     width = _width(value)
     source = _reshaped(value)
-    if source is not None and is_rows(source) and source.shape is not None and source.shape[1] == width:
+    if source is None or not is_rows(source) or _width(source) != width:
+        source = value
+    if source.shape is not None and len(source.shape) == 2:
         return source
-    node = ir.Node("", "Reshape", [value, _shape(graph, [0, width])], name=f"{value.name}_joined")
-    graph.insert_before(before, node)
-    return _typed(node.outputs[0], value, [width])
+    return _joined(graph, source, [width], before)
+
+
+def joined_samples(graph: ir.Graph, value: ir.Value, before: ir.Node) -> ir.Value:
+    """Rows of heads without an axis of samples: the heads of all samples side by side."""
+    assert value.shape is not None
+    if len(value.shape) == 3:
+        return value
+    samples, heads, depth = (int(size) for size in value.shape[1:])
+    return _joined(graph, value, [samples * heads, depth], before)
 
 
 def use_joined(graph: ir.Graph, made: ir.Node, old: ir.Value) -> None:
@@ -29,7 +38,12 @@ def use_joined(graph: ir.Graph, made: ir.Node, old: ir.Value) -> None:
     rows, width = _typed(made.outputs[0], old, [_width(old)]), _width(old)
     for user in [use.node for use in old.uses() if use.node.op_type == "Reshape"]:
         joined = user.outputs[0]
-        if is_rows(joined) and joined.shape is not None and joined.shape[1] == width and not joined.is_graph_output():
+        if (
+            is_rows(joined)
+            and joined.shape is not None
+            and list(joined.shape[1:]) == [width]
+            and not joined.is_graph_output()
+        ):
             joined.replace_all_uses_with(rows)
             graph.remove(user, safe=True)
     if not old.uses() and not old.is_graph_output():
@@ -41,6 +55,12 @@ def use_joined(graph: ir.Graph, made: ir.Node, old: ir.Value) -> None:
     value = _typed(split.outputs[0], old, [int(size) for size in old.shape[1:]])
     value.name = old.name
     old.replace_all_uses_with(value, replace_graph_outputs=True)
+
+
+def _joined(graph: ir.Graph, value: ir.Value, sizes: list[int], before: ir.Node) -> ir.Value:
+    node = ir.Node("", "Reshape", [value, _shape(graph, [0, *sizes])], name=f"{value.name}_joined")
+    graph.insert_before(before, node)
+    return _typed(node.outputs[0], value, sizes)
 
 
 def _width(value: ir.Value) -> int:

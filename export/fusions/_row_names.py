@@ -8,12 +8,21 @@ import onnx_ir as ir
 
 from retouch.export.model_shapes import attribute, normal_axis
 from retouch.export.ops._domain import DOMAIN
+from retouch.export.ops.tails import BATCH
 
 __all__ = ["name_rows"]
 
 _ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Sigmoid", "Tanh", "LayerNormalization", "Softmax")
 _ALONG_AN_AXIS = ("Split", "Concat")
-_ROW_OPERAND = (("EditConv", 4), ("RowLinear", 0), ("Rows", 0), ("EditAttention", 0), ("StackedAttention", 0))
+_ROW_OPERAND = (
+    ("EditConv", 4),
+    ("DepthwiseEditConv", 4),
+    ("EditGroupNorm", 0),
+    ("RowLinear", 0),
+    ("Rows", 0),
+    ("EditAttention", 0),
+    ("StackedAttention", 0),
+)
 _UNNAMED = "unk__"
 
 
@@ -37,7 +46,8 @@ def _alike(node: ir.Node, value: ir.Value) -> list[ir.Value]:
     """Operands of a node that have as many rows as its result."""
     operands = [v for v in node.inputs if v is not None and v.shape is not None and len(v.shape)]
     if node.domain == DOMAIN:
-        place = next((place for name, place in _ROW_OPERAND if node.op_type.startswith(name)), None)
+        op_type = node.op_type.removeprefix(BATCH)
+        place = next((place for name, place in _ROW_OPERAND if op_type.startswith(name)), None)
         source = None if place is None else node.inputs[place]
         return [] if source is None else [source]
     if node.op_type == "Reshape":

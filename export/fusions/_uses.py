@@ -21,14 +21,18 @@ def other_operand(node: ir.Node, value: ir.Value) -> ir.Value | None:
 
 
 def is_rows(value: ir.Value | None) -> bool:
-    """Whether a value is a float32 matrix whose number of columns is known."""
-    if value is None or value.shape is None or value.dtype != ir.DataType.FLOAT or len(value.shape) != 2:
+    """Whether a value is float32 rows [M, C], or [M, B, C] of several samples, all but M known."""
+    if value is None or value.shape is None or value.dtype != ir.DataType.FLOAT or len(value.shape) not in (2, 3):
         return False
-    return isinstance(value.shape[1], int)
+    return all(isinstance(size, int) for size in value.shape[1:])
 
 
-def is_per_column(value: ir.Value | None, columns: int) -> bool:
-    """Whether a value holds one number for every column, in its last axis."""
-    if value is None or value.shape is None or value.dtype != ir.DataType.FLOAT or len(value.shape) not in (1, 2):
+def is_per_column(value: ir.Value | None, rows: ir.Value) -> bool:
+    """Whether a value holds one number for every column of rows, in its last axis, perhaps for every sample."""
+    if value is None or value.shape is None or value.dtype != ir.DataType.FLOAT or rows.shape is None:
         return False
-    return value.shape[-1] == columns and all(size == 1 for size in value.shape[:-1])
+    sizes, columns, samples = list(value.shape), rows.shape[-1], list(rows.shape[1:-1])
+    if not 1 <= len(sizes) <= len(rows.shape) or sizes[-1] != columns:
+        return False
+    lead = sizes[:-1]
+    return all(size == 1 for size in lead) or (lead[-1:] == samples and all(size == 1 for size in lead[:-1]))

@@ -3,18 +3,19 @@
 The operators read recomputed and cached rows where they are; neither merged copies of keys and values nor the scores of
 all rows are made.
 
-Before: queries, keys and values are float32 [rows, heads, depth] without further axes. After: the same values, in the
-same layout; the operators take and make rows [rows, heads * depth], so the axis of heads is gone where nothing else
-needs it.
+Before: queries, keys and values are float32 [rows, heads, depth], or [rows, samples, heads, depth]; to the operators
+the heads of several samples are so many more heads. After: the same values, in the same layout; the operators take and
+make rows [rows, heads * depth], so the axis of heads is gone where nothing else needs it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from retouch.export.fusions._heads import joined_heads, use_joined
+from retouch.export.fusions._heads import joined_heads, joined_samples, use_joined
 from retouch.export.fusions._uses import other_operand, sole_user
 from retouch.export.model_shapes import attribute, constant
 from retouch.export.ops._domain import DOMAIN
@@ -22,40 +23,61 @@ from retouch.export.ops.stacked_attention import LOWEST_SCORE
 
 __all__ = ["fuse_attention"]
 
-_BY_HEAD = (1, 0, 2)
-_BY_HEAD_TRANSPOSED = (1, 2, 0)
-_COLUMNS = 2
+
+@dataclass(frozen=True)
+class _Turns:
+    """The transposes around an attention whose operands have the rows first: to and from heads first, rows last."""
+
+    to_heads: tuple[int, ...]
+    to_heads_transposed: tuple[int, ...]
+    to_rows: tuple[int, ...]
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.to_rows)
+
+
+_TURNS = (
+    _Turns((1, 0, 2), (1, 2, 0), (1, 0, 2)),
+    _Turns((1, 2, 0, 3), (1, 2, 3, 0), (2, 0, 1, 3)),
+)
 
 
 def fuse_attention(graph: ir.Graph) -> None:
     """Replaces every attention of rows over merged keys and values."""
     for node in list(graph):
-        found = _attention(node)
-        if found is None or not all(_is_by_head(value) for value in found[1][:5]):
-            continue
-        op_type, operands = found
-        joined = [joined_heads(graph, value, node) for value in operands[:3]]
-        made = ir.Node(DOMAIN, op_type, [*joined, *operands[3:]], name=f"{node.name}_edited")
-        graph.insert_after(node, made)
-        use_joined(graph, made, node.outputs[0])
-        _remove_unused(graph, node)
+        for turns in _TURNS:
+            found = _attention(node, turns)
+            if found is not None and all(_is_by_head(value, turns.rank) for value in found[1][:5]):
+                _replace(graph, node, *found)
 
 
-def _attention(node: ir.Node) -> tuple[str, list[ir.Value]] | None:
+def _replace(graph: ir.Graph, node: ir.Node, op_type: str, operands: list[ir.Value]) -> None:
+    rows = [joined_heads(graph, value, node) for value in operands[:3]]
+    cached = [joined_samples(graph, value, node) for value in operands[3:5]]
+    made = ir.Node(DOMAIN, op_type, [*rows, *cached, *operands[5:]], name=f"{node.name}_edited")
+    graph.insert_after(node, made)
+    use_joined(graph, made, node.outputs[0])
+    _remove_unused(graph, node)
+
+
+def _attention(node: ir.Node, turns: _Turns) -> tuple[str, list[ir.Value]] | None:
     """The operator that a node is the last one of, and its operands."""
-    product = _made_by(_turned(node.outputs[0], _BY_HEAD), "MatMul")
+    product = _made_by(_turned(node.outputs[0], turns.to_rows), "MatMul")
     weights = _made_by(product.inputs[0] if product is not None else None, "Softmax")
-    if product is None or weights is None or attribute(weights, "axis", -1) not in (-1, 2):
+    if product is None or weights is None or attribute(weights, "axis", -1) not in (-1, turns.rank - 1):
         return None
-    hidden = _hidden(weights.inputs[0])
+    hidden = _hidden(weights.inputs[0], turns.rank - 1)
     scaled = _made_by(weights.inputs[0] if hidden is None else hidden[0], "Mul")
     scores = next((s for value in (scaled.inputs if scaled else ()) if (s := _made_by(value, "MatMul"))), None)
     scale = other_operand(scaled, scores.outputs[0]) if scaled is not None and scores is not None else None
     if scores is None or scale is None or not _is_scalar(scale):
         return None
-    query = _turned(scores.inputs[0], _BY_HEAD)
+    query = _turned(scores.inputs[0], turns.to_heads)
     parts = _merged if hidden is None else _behind
-    keys, values = parts(_turned(scores.inputs[1], _BY_HEAD_TRANSPOSED)), parts(_turned(product.inputs[1], _BY_HEAD))
+    keys = parts(_turned(scores.inputs[1], turns.to_heads_transposed))
+    values = parts(_turned(product.inputs[1], turns.to_heads))
     if query is None or keys is None or values is None:
         return None
     if hidden is not None:
@@ -65,7 +87,7 @@ def _attention(node: ir.Node) -> tuple[str, list[ir.Value]] | None:
     return "EditAttention", [query, keys[1], values[1], keys[0], values[0], keys[2], scale]
 
 
-def _hidden(scores: ir.Value | None) -> tuple[ir.Value, ir.Value] | None:
+def _hidden(scores: ir.Value | None, columns: int) -> tuple[ir.Value, ir.Value] | None:
     """The scores and the bias of ``max(s - largest s, lowest)`` with s = scores + bias (``stack.py``)."""
     floored = _made_by(scores, "Max")
     if floored is None or len(floored.inputs) != 2 or not _is(floored.inputs[1], LOWEST_SCORE):
@@ -77,19 +99,20 @@ def _hidden(scores: ir.Value | None) -> tuple[ir.Value, ir.Value] | None:
     largest = _made_by(lowered.inputs[1], "ReduceMax")
     if largest is None or largest.inputs[0] is not seen.outputs[0] or len(list(seen.outputs[0].uses())) != 2:
         return None
-    if attribute(largest, "keepdims", 1) != 1 or len(largest.inputs) != 2 or not _is(largest.inputs[1], _COLUMNS):
+    if attribute(largest, "keepdims", 1) != 1 or len(largest.inputs) != 2 or not _is(largest.inputs[1], columns):
         return None
     bias = _unsqueezed(seen.inputs[1])
     return (seen.inputs[0], bias) if bias is not None and seen.inputs[0] is not None else None
 
 
 def _unsqueezed(value: ir.Value | None) -> ir.Value | None:
-    """The [queries, keys] that a value [1, queries, keys] is made of."""
+    """The [queries, keys] that a value [1, ..., queries, keys] is made of."""
     producer = value.producer() if value is not None else None
     source = producer.inputs[0] if producer is not None and producer.op_type == "Unsqueeze" else None
     if value is None or source is None or value.shape is None or source.shape is None:
         return None
-    return source if len(source.shape) == 2 and len(value.shape) == 3 and value.shape[0] == 1 else None
+    lead = len(value.shape) - 2
+    return source if len(source.shape) == 2 and lead > 0 and all(size == 1 for size in value.shape[:lead]) else None
 
 
 def _made_by(value: ir.Value | None, op_type: str) -> ir.Node | None:
@@ -138,8 +161,8 @@ def _is_scalar(value: ir.Value) -> bool:
     return value.shape is not None and all(size == 1 for size in value.shape)
 
 
-def _is_by_head(value: ir.Value) -> bool:
-    if value.shape is None or len(value.shape) != 3 or value.dtype != ir.DataType.FLOAT:
+def _is_by_head(value: ir.Value, rank: int) -> bool:
+    if value.shape is None or len(value.shape) != rank or value.dtype != ir.DataType.FLOAT:
         return False
     return all(isinstance(size, int) for size in value.shape[1:])
 

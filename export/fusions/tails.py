@@ -3,6 +3,8 @@
 The gate of a transformer's block, its residual sum, the affine map of a group norm with known moments and an activation
 become a tail (``ops/tails.py``) of the product before them; without a product before them, of the rows themselves.
 
+Rows of several samples [M, B, C] have the same chains; ``factor`` and ``shift`` may be [B, C] there.
+
 Before: shapes are known. ``factor`` and ``shift`` exist before the product. After: as many rows and columns as before;
 a value that is used elsewhere is the operator's second result.
 """
@@ -18,11 +20,20 @@ from retouch.export.fusions._uses import is_per_column, is_rows, other_operand, 
 from retouch.export.fusions.activations import activation_of
 from retouch.export.ops import Activation, Tail
 from retouch.export.ops._domain import DOMAIN
-from retouch.export.ops.tails import NORM, PRODUCTS, ROWS
+from retouch.export.ops.tails import BATCH, NORM, PRODUCTS, ROWS
 
 __all__ = ["fuse_tails"]
 
-_OPERANDS = {"EditConv": 7, "RowLinear": 3, NORM: 7}
+_NORMS = (NORM, BATCH + NORM)
+_OPERANDS = {
+    "EditConv": 7,
+    "RowLinear": 3,
+    "DepthwiseEditConv": 7,
+    "BatchEditConv": 8,
+    "BatchRowLinear": 4,
+    "BatchDepthwiseEditConv": 7,
+    **dict.fromkeys(_NORMS, 7),
+}
 
 
 def fuse_tails(graph: ir.Graph) -> None:
@@ -37,7 +48,7 @@ def fuse_tails(graph: ir.Graph) -> None:
 
 
 def _is_product(node: ir.Node) -> bool:
-    return node.domain == DOMAIN and node.op_type in (*PRODUCTS, NORM)
+    return node.domain == DOMAIN and node.op_type in (*PRODUCTS, *_NORMS)
 
 
 @dataclass
@@ -67,7 +78,7 @@ class _Chain:
         if not is_rows(self.rows):
             return
         self.last = self.rows
-        if self.product is not None and self.product.op_type == NORM:
+        if self.product is not None and self.product.op_type in _NORMS:
             self._fuse_norm(self.product)
             return
         # A factor of all rows is a gate only before a residual sum; otherwise it is one half of an affine map.
@@ -89,21 +100,17 @@ class _Chain:
         if self.nodes:
             self._replace(Tail(affine=affine, activation=activation), self.last, norm)
 
-    def _columns(self) -> int:
-        assert self.rows.shape is not None
-        return int(self.rows.shape[1])  # type: ignore[arg-type]
-
-    def _is_alike(self, value: ir.Value, _columns: int) -> bool:
+    def _is_alike(self, value: ir.Value, rows: ir.Value) -> bool:
         # Two numbers of rows that nothing is known of compare equal.
-        return is_rows(value) and value.shape == self.rows.shape and ir.SymbolicDim(None) not in (value.shape or ())
+        return is_rows(value) and value.shape == rows.shape and ir.SymbolicDim(None) not in (value.shape or ())
 
-    def _take(self, op_type: str, fits: Callable[[ir.Value, int], bool]) -> bool:
+    def _take(self, op_type: str, fits: Callable[[ir.Value, ir.Value], bool]) -> bool:
         """Takes the only use of the end of the chain, if it is that operator with a fitting operand."""
         node = sole_user(self.last)
         if node is None or node.op_type != op_type or node.domain != "":
             return False
         operand = other_operand(node, self.last)
-        if operand is None or not fits(operand, self._columns()):
+        if operand is None or not fits(operand, self.rows):
             return False
         self._extend([node], [operand])
         return True
@@ -117,7 +124,7 @@ class _Chain:
             factor, shift = other_operand(scaled, self.last), other_operand(moved, scaled.outputs[0])
             if factor is None or shift is None:
                 continue
-            if all(is_per_column(value, self._columns()) and self._is_early(value, head) for value in (factor, shift)):
+            if all(is_per_column(value, self.rows) and self._is_early(value, head) for value in (factor, shift)):
                 self._extend([scaled, moved], [factor, shift])
                 return True
         return False
@@ -147,7 +154,7 @@ class _Chain:
         others = [] if self.product is None else list(self.product.outputs[1:])
         made = ir.Node(
             DOMAIN,
-            (ROWS if self.product is None else self.product.op_type) + replace(tail, kept=kept).name,
+            self._name() + replace(tail, kept=kept).name,
             [*self._own_operands(), *self.operands],
             () if self.product is None else list(self.product.attributes.values()),
             num_outputs=1 + kept + len(others),
@@ -159,6 +166,12 @@ class _Chain:
             new.name, new.type, new.shape = old.name, old.type, old.shape
             old.replace_all_uses_with(new, replace_graph_outputs=True)
         self.graph.remove(gone, safe=True)
+
+    def _name(self) -> str:
+        if self.product is not None:
+            return self.product.op_type
+        assert self.rows.shape is not None
+        return ROWS if len(self.rows.shape) == 2 else BATCH + ROWS
 
     def _own_operands(self) -> list[ir.Value | None]:
         if self.product is None:

@@ -12,6 +12,9 @@ import onnx
 import onnx_ir as ir
 
 from retouch.export.ops._domain import DOMAIN
+from retouch.export.ops.batch_edit_conv import BatchEditConv
+from retouch.export.ops.batch_row_linear import BatchRowLinear
+from retouch.export.ops.depthwise_edit_conv import DepthwiseEditConv
 from retouch.export.ops.edit_attention import EditAttention
 from retouch.export.ops.edit_conv import EditConv
 from retouch.export.ops.edit_group_norm import EditGroupNorm
@@ -19,10 +22,13 @@ from retouch.export.ops.gather_rows import GatherRows
 from retouch.export.ops.masked_merge import MaskedMerge
 from retouch.export.ops.row_linear import RowLinear
 from retouch.export.ops.stacked_attention import StackedAttention
-from retouch.export.ops.tails import NORM, PRODUCTS, ROWS, Activation, Tail, with_tail
+from retouch.export.ops.tails import BATCH, NORM, PRODUCTS, ROWS, Activation, Tail, with_tail
 
 __all__ = [
     "Activation",
+    "BatchEditConv",
+    "BatchRowLinear",
+    "DepthwiseEditConv",
     "EditAttention",
     "EditConv",
     "EditGroupNorm",
@@ -48,16 +54,23 @@ def functions(opset: int, names: Iterable[str] | None = None) -> list[ir.Functio
 @cache
 def _makers() -> Mapping[str, Callable[[], ir.Function]]:
     """What makes the functions, by name."""
-    scripts = (MaskedMerge, GatherRows, EditConv, RowLinear, EditAttention, StackedAttention, EditGroupNorm)
+    rowwise = (MaskedMerge, GatherRows, EditConv, RowLinear, EditAttention, StackedAttention, EditGroupNorm)
     found: dict[str, Callable[[], ir.Function]] = {
-        script.name: partial(_scripted, script.to_function_proto()) for script in scripts
+        script.name: partial(_scripted, script.to_function_proto())
+        for script in (*rowwise, BatchEditConv, BatchRowLinear, DepthwiseEditConv)
     }
+    for name in (DepthwiseEditConv.name, NORM):
+        found[BATCH + name] = partial(_renamed, found[name], BATCH + name)
     _, *tails = Tail.all()
+    maps = [tail for tail in tails if tail.only_maps]
     tailed: list[tuple[Callable[[], ir.Function], str, list[Tail]]] = [
         *((found[name], name, tails) for name in PRODUCTS),
-        (found[NORM], NORM, [tail for tail in tails if tail.only_maps]),
+        *((found[name], name, maps) for name in (NORM, BATCH + NORM)),
         # Rows that are an operand already are not kept.
-        (_rows, ROWS, [tail for tail in tails if tail.gated or tail.added or not tail.kept]),
+        *(
+            (partial(_rows, name), name, [tail for tail in tails if tail.gated or tail.added or not tail.kept])
+            for name in (ROWS, BATCH + ROWS)
+        ),
     ]
     return found | {name + tail.name: partial(_tailed, base, tail) for base, name, behind in tailed for tail in behind}
 
@@ -66,9 +79,15 @@ def _scripted(definition: onnx.FunctionProto) -> ir.Function:
     return ir.serde.deserialize_function(definition)
 
 
-def _rows() -> ir.Function:
+def _renamed(made: Callable[[], ir.Function], name: str) -> ir.Function:
+    function = made()
+    function.name = name
+    return function
+
+
+def _rows(name: str) -> ir.Function:
     rows = ir.Value(name="rows")
-    return ir.Function(DOMAIN, ROWS, graph=ir.Graph([rows], [rows], nodes=[]), attributes=[])
+    return ir.Function(DOMAIN, name, graph=ir.Graph([rows], [rows], nodes=[]), attributes=[])
 
 
 def _tailed(base: Callable[[], ir.Function], tail: Tail) -> ir.Function:

@@ -9,7 +9,8 @@ tail's name stand in this order, each with its operands behind those of the prod
 - ``Affine``: times ``factor`` [C], plus ``shift`` [C],
 - ``Silu``, ``Gelu`` or ``TanhGelu``.
 
-``Rows...`` is a tail by itself, of rows that no product made.
+``Rows...`` is a tail by itself, of rows that no product made. Operators whose names begin with ``Batch`` have rows
+[M, B, C] and take ``gate``, ``factor`` and ``shift`` [C], or [B, C] if every sample has its own.
 """
 
 from __future__ import annotations
@@ -22,9 +23,19 @@ from itertools import product
 
 import onnx_ir as ir
 
-__all__ = ["NORM", "PRODUCTS", "ROWS", "Activation", "Tail", "with_tail"]
+__all__ = ["BATCH", "NORM", "PRODUCTS", "ROWS", "Activation", "Tail", "with_tail"]
 
-PRODUCTS = ("EditConv", "RowLinear")
+BATCH = "Batch"
+"""What the names of operators begin with whose rows are those of several samples."""
+
+PRODUCTS = (
+    "EditConv",
+    "RowLinear",
+    "DepthwiseEditConv",
+    "BatchEditConv",
+    "BatchRowLinear",
+    "BatchDepthwiseEditConv",
+)
 NORM = "EditGroupNorm"
 ROWS = "Rows"
 

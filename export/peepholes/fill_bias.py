@@ -1,4 +1,4 @@
-"""``EditConv(.., w)``  ->  ``EditConv(.., w, 0)``; the same for RowLinear.
+"""``EditConv(.., w)``  ->  ``EditConv(.., w, 0)``; the same for the other products.
 
 TensorRT's parser takes a call of a function only with all of the function's operands.
 """
@@ -15,7 +15,7 @@ from retouch.export.peepholes._rebuild import Peephole
 
 __all__ = ["fill_bias"]
 
-_OPERANDS = {"EditConv": (5, 6), "RowLinear": (1, 2)}
+_OPERANDS = {"EditConv": (5, 6), "BatchEditConv": (5, 6), "RowLinear": (1, 2), "BatchRowLinear": (1, 2)}
 """Which operands of an operator are the weight and the bias."""
 
 
@@ -32,13 +32,13 @@ class _FillBias(Peephole):
         weight, dtype = node.inputs[weight_index], node.outputs[0].dtype
         if (len(node.inputs) > bias_index and node.inputs[bias_index] is not None) or weight is None or dtype is None:
             return None
-        transposed = node.op_type == "EditConv" or int(attribute(node, "transB", 0))
+        transposed = weight_index == 5 or int(attribute(node, "transB", 0))
         shape = _shape(weight)
         if shape is None:
             return None
         zeros = self.builder.constant(np.zeros(shape[0 if transposed else 1], dtype.numpy()))
         attributes = {name: attribute(node, name) for name in node.attributes}
-        operands = [*node.inputs[:bias_index], zeros]
+        operands = [*node.inputs[:bias_index], zeros, *node.inputs[bias_index + 1 :]]
         return self.builder.op(node.op_type, operands, attributes, domain=DOMAIN, dtype=dtype)
 
 

@@ -1,4 +1,4 @@
-"""``Gemm(x, w, b) + c``  ->  ``Gemm(x, w, b + c)`` where ``c`` is known before the edit; the same for EditConv.
+"""``Gemm(x, w, b) + c``  ->  ``Gemm(x, w, b + c)`` where ``c`` is known before the edit; the same for our products.
 
 Gives matrix products their bias, and folds a time embedding that is added after a convolution into its bias.
 """
@@ -13,7 +13,14 @@ from retouch.export.peepholes._rebuild import Peephole
 
 __all__ = ["fold_gemm_bias"]
 
-_BIAS_INDEX = {("", "Gemm"): 2, (DOMAIN, "EditConv"): 6}
+_BIAS_INDEX = {
+    ("", "Gemm"): 2,
+    (DOMAIN, "BatchRowLinear"): 2,
+    (DOMAIN, "EditConv"): 6,
+    (DOMAIN, "BatchEditConv"): 6,
+    (DOMAIN, "DepthwiseEditConv"): 6,
+    (DOMAIN, "BatchDepthwiseEditConv"): 6,
+}
 
 
 def fold_gemm_bias(builder: NodeBuilder, outputs: list[ir.Value]) -> list[ir.Value]:
@@ -37,4 +44,4 @@ class _GemmBias(Peephole):
         bias = inputs[index] if len(inputs) > index else None
         if bias is not None:
             addend = self.builder.op("Add", [bias, addend])
-        return self.builder.clone(producer, [*inputs[:index], addend])[0]
+        return self.builder.clone(producer, [*inputs[:index], addend, *inputs[index + 1 :]])[0]

@@ -10,9 +10,10 @@ import onnx_ir as ir
 
 from retouch.export.lattice import Fact, Rows, Statistic
 from retouch.export.layout import GRID, Layout
-from retouch.export.model_shapes import attribute, shape_of
+from retouch.export.model_shapes import attribute, dtype_of, shape_of
+from retouch.export.node_builder import BindingTime
 from retouch.export.rules._product import Product, contraction_of
-from retouch.export.rules._rule import rule
+from retouch.export.rules._rule import RETOUCH_DOMAIN, rule
 from retouch.export.rules._total import emit_total, is_total
 from retouch.export.rules.blocked import BlockedProduct, blocks_of
 from retouch.export.rules.transpose import permute_axes
@@ -171,6 +172,11 @@ class _Emission:
             return self.graph.op("Gemm", [tensor, weight], {"transB": int(transposed)})
         depth = math.prod(self._right_sizes(summed))
         shape = shape_of(self.product.left.value)
+        if len(kept) == 2 and kept[0] == GRID and self.graph.time[weight] is BindingTime.CONSTANT:
+            operands = [tensor, weight, None, self.graph.ints([-1, shape[kept[1]], columns])]
+            dtype = dtype_of(self.node.outputs[0])
+            attributes = {"transB": int(transposed)}
+            return self.graph.op("BatchRowLinear", operands, attributes, domain=RETOUCH_DOMAIN, dtype=dtype)
         flat = self.graph.op("Reshape", [tensor, self.graph.ints([-1, depth])])
         flat = self.graph.op("Gemm", [flat, weight], {"transB": int(transposed)})
         sizes = [-1 if axis == GRID else shape[axis] for axis in kept]

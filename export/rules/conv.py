@@ -1,14 +1,14 @@
-"""Convolution: the neighbours of every active row, gathered, times the kernel as one matrix."""
+"""Convolution: the neighbours of every active row times the kernel as one matrix."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
 import onnx_ir as ir
 
 from retouch.export.lattice import Fact, Grid
-from retouch.export.layout import GRID
 from retouch.export.model_shapes import attribute, dtype_of, shape_of
 from retouch.export.rules._neighbourhood import (
     Window,
@@ -36,41 +36,47 @@ class Conv:
         return convolved_rows(node, facts)
 
     def emit(self, node: ir.Node, graph: EditGraph) -> None:
-        """Gather and matrix product, per group where there are groups."""
-        source, output = node.inputs[0], node.outputs[0]
-        assert source is not None
+        """One operator that reads neighbours where they are; gathers and products for groups of several channels."""
+        output = node.outputs[0]
         groups = int(attribute(node, "group", 1))
-        layout = channels_last(output)
-        if groups == 1 and len(layout) == 2:
-            result = self._single(node, graph)
-        elif groups == 1:
-            result = self._batched(node, graph)
+        if groups == 1:
+            result = self._dense(node, graph)
+        elif groups == shape_of(output)[1] == shape_of(node.inputs[0])[1] and not _window(node).trivial:
+            result = self._depthwise(node, graph)
         else:
             result = self._grouped(node, graph, groups)
-        graph.set_rows(output, result, layout)
+        graph.set_rows(output, result, channels_last(output))
 
-    def _single(self, node: ir.Node, graph: EditGraph) -> ir.Value:
-        source, output = node.inputs[0], node.outputs[0]
-        assert source is not None
-        weight, bias = _kernel_matrix(node, graph), _bias(node, graph)
-        window = _window(node)
-        if window.trivial:
-            rows = graph.rows_in(source, (GRID, 1))
-            return graph.op("Gemm", [rows, weight, bias] if bias else [rows, weight], {"transB": 1})
-        spec = window_neighbourhood(window, _grid(graph, source), _grid(graph, output))
-        operands = [*local_rows(graph, source, (GRID, 1), spec, 0.0), graph.neighbours(spec), weight]
-        if bias is not None:
-            operands.append(bias)
-        return graph.op("EditConv", operands, domain=RETOUCH_DOMAIN, dtype=dtype_of(output))
+    def _dense(self, node: ir.Node, graph: EditGraph) -> ir.Value:
+        output, dtype = node.outputs[0], dtype_of(node.outputs[0])
+        batch, channels = shape_of(output)[:2]
+        weight, bias, form = _kernel_matrix(node, graph), _bias(node, graph), graph.ints([-1, batch, channels])
+        if _window(node).trivial:
+            rows = _columns(node, graph)
+            if batch == 1:
+                return graph.op("Gemm", [rows, weight, bias] if bias else [rows, weight], {"transB": 1})
+            operands = [rows, weight, bias, form]
+            return graph.op("BatchRowLinear", operands, {"transB": 1}, domain=RETOUCH_DOMAIN, dtype=dtype)
+        operands = [*_neighbours(node, graph), weight]
+        if batch == 1:
+            operands += [bias] if bias is not None else []
+            return graph.op("EditConv", operands, domain=RETOUCH_DOMAIN, dtype=dtype)
+        return graph.op("BatchEditConv", [*operands, bias, form], domain=RETOUCH_DOMAIN, dtype=dtype)
 
-    def _batched(self, node: ir.Node, graph: EditGraph) -> ir.Value:
+    def _depthwise(self, node: ir.Node, graph: EditGraph) -> ir.Value:
         output = node.outputs[0]
         batch, channels = shape_of(output)[:2]
-        flat = graph.op("Reshape", [_columns(node, graph), graph.ints([-1, math.prod(shape_of(node.inputs[1])[1:])])])
+        taps = math.prod(shape_of(node.inputs[1])[2:])
+        weight = graph.op("Reshape", [graph.whole(node.inputs[1]), graph.ints([channels, taps])])
+        weight = graph.op("Transpose", [weight], {"perm": [1, 0]})
+        if batch != 1:
+            weight = graph.op("Unsqueeze", [weight, graph.ints([1])])
         bias = _bias(node, graph)
-        operands = [flat, _kernel_matrix(node, graph)] + ([bias] if bias is not None else [])
-        result = graph.op("Gemm", operands, {"transB": 1})
-        return graph.op("Reshape", [result, graph.ints([-1, batch, channels])])
+        if bias is None:
+            bias = graph.constant(np.zeros(channels, dtype_of(output).numpy()))
+        name = "DepthwiseEditConv" if batch == 1 else "BatchDepthwiseEditConv"
+        operands = [*_neighbours(node, graph), weight, bias]
+        return graph.op(name, operands, domain=RETOUCH_DOMAIN, dtype=dtype_of(output))
 
     def _grouped(self, node: ir.Node, graph: EditGraph, groups: int) -> ir.Value:
         kernel = shape_of(node.inputs[1])
@@ -97,6 +103,14 @@ def _grid(graph: EditGraph, value: ir.Value) -> Grid:
     rows = graph.facts.rows(value)
     assert rows is not None
     return rows.grid
+
+
+def _neighbours(node: ir.Node, graph: EditGraph) -> list[ir.Value | None]:
+    """What a window reads from, and which of it every active row reads."""
+    source = node.inputs[0]
+    assert source is not None
+    spec = window_neighbourhood(_window(node), _grid(graph, source), _grid(graph, node.outputs[0]))
+    return [*local_rows(graph, source, channels_last(source), spec, 0.0), graph.neighbours(spec)]
 
 
 def _columns(node: ir.Node, graph: EditGraph) -> ir.Value:

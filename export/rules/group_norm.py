@@ -39,8 +39,8 @@ class GroupNorm:
         layout: Layout = (GRID, 1) if batch == 1 else (GRID, 0, 1)
         tensor = graph.rows_in(source, layout)
         moments = graph.cached_moments(source, groups)
-        if graph.corrected_moments and layout == (GRID, 1) and dtype_of(source) == ir.DataType.FLOAT:
-            graph.set_rows(node.outputs[0], _corrected(node, tensor, moments, graph), layout)
+        if graph.corrected_moments and dtype_of(source) == ir.DataType.FLOAT:
+            graph.set_rows(node.outputs[0], _corrected(node, tensor, moments, layout, graph), layout)
             return
         mean, variance = (_row(graph, moments, index) for index in (0, 1))
         if graph.corrected_moments:
@@ -56,23 +56,24 @@ class GroupNorm:
         graph.set_rows(node.outputs[0], result, layout)
 
 
-def _corrected(node: ir.Node, rows: ir.Value, moments: ir.Value, graph: EditGraph) -> ir.Value:
+def _corrected(node: ir.Node, rows: ir.Value, moments: ir.Value, layout: Layout, graph: EditGraph) -> ir.Value:
     """The norm with moments that follow the rows, as one operator."""
     source, groups = node.inputs[0], int(attribute(node, "num_groups"))
     found = graph.facts.rows(source)
     assert source is not None and found is not None
-    channels = shape_of(source)[1]
+    batch, channels = shape_of(source)[:2]
     size = found.grid.size * (channels // groups)
     numbers = (np.array(value, np.float32) for value in (1.0 / size, attribute(node, "epsilon", 1e-5)))
     operands = [
         rows,
-        graph.cached(source, (GRID, 1)),
+        graph.cached(source, layout),
         graph.row_index(found.grid),
         moments,
-        graph.ints([1, groups, channels // groups]),
+        graph.ints([batch, groups, channels // groups]),
         *(graph.constant(number) for number in numbers),
     ]
-    normed, moved = graph.ops("EditGroupNorm", operands, domain=RETOUCH_DOMAIN, outputs=2, dtype=ir.DataType.FLOAT)
+    name = "EditGroupNorm" if batch == 1 else "BatchEditGroupNorm"
+    normed, moved = graph.ops(name, operands, domain=RETOUCH_DOMAIN, outputs=2, dtype=ir.DataType.FLOAT)
     graph.updates.setdefault(_moments_id(source, groups, graph), moved)
     return normed
 

@@ -120,9 +120,9 @@ def _target_axes(rows: Rows, groups: list[_Group], target: tuple[int, ...]) -> t
 
 
 def _contiguous(layout: Layout, groups: list[_Group]) -> Layout:
-    """A layout in which the axes of every group stand together in order, where the last of them stood.
+    """A layout in which the axes of every group stand together in order.
 
-    So rows move to the front, where the products that usually follow want them.
+    If it is another one than before, the rows move to the front, where the products that usually follow want them.
     """
     for group in groups:
         if len(group.source) < 2:
@@ -133,7 +133,8 @@ def _contiguous(layout: Layout, groups: list[_Group]) -> Layout:
         last = max(layout.index(axis) for axis in group.source)
         before = [axis for axis in layout[:last] if axis not in group.source]
         after = [axis for axis in layout[last:] if axis not in group.source]
-        layout = (*before, *group.source, *after)
+        # What is moved anyway is moved behind the rows.
+        layout = (GRID, *(axis for axis in (*before, *group.source, *after) if axis != GRID))
     return layout
 
 

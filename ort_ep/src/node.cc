@@ -52,10 +52,16 @@ bool follows_from_constants(const OrtValueInfo* value, int depth) {
 
 }  // namespace
 
-bool ValueType::is_optional_row(ONNXTensorElementDataType type, int64_t columns) const {
+bool ValueType::is_rows(bool batch) const {
+  return dims.size() == (batch ? 3 : 2) && std::all_of(dims.begin() + 1, dims.end(), [](int64_t dim) { return dim > 0; });
+}
+
+bool ValueType::is_optional_row(ONNXTensorElementDataType type, const std::vector<int64_t>& row) const {
   if (is(ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED)) return true;
-  const auto ones = dims.empty() ? 0 : std::count(dims.begin(), dims.end() - 1, 1);
-  return is(type) && !dims.empty() && dims.back() == columns && static_cast<size_t>(ones) + 1 == dims.size();
+  if (!is(type) || dims.empty() || dims.size() > row.size() + 1) return false;
+  size_t known = 0;
+  while (known < std::min(row.size(), dims.size()) && dims[dims.size() - 1 - known] == row[row.size() - 1 - known]) ++known;
+  return known > 0 && std::all_of(dims.begin(), dims.end() - static_cast<std::ptrdiff_t>(known), [](int64_t dim) { return dim == 1; });
 }
 
 std::string Node::domain() const {

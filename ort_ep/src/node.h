@@ -15,8 +15,15 @@ struct ValueType {
 
   bool is(ONNXTensorElementDataType type) const noexcept { return element == type; }
 
-  /// Whether it was left out, or is [columns] of a type, perhaps behind axes of size one.
-  bool is_optional_row(ONNXTensorElementDataType type, int64_t columns) const;
+  /// Whether it is rows [M, C], or [M, B, C] of a batch of samples, all but M known and none of those zero.
+  bool is_rows(bool batch) const;
+
+  /// The axes of a row.
+  std::vector<int64_t> row() const { return {dims.begin() + 1, dims.end()}; }
+
+  /// Whether it was left out, or holds a number of that type per column of rows [M, C] or [M, B, C]: [C], or [B, C] if
+  /// every sample has its own, perhaps behind axes of size one. `row` is [C] or [B, C].
+  bool is_optional_row(ONNXTensorElementDataType type, const std::vector<int64_t>& row) const;
 };
 
 /// A node of a graph that is being distributed over execution providers.

@@ -32,3 +32,12 @@ def test_a_file_that_is_no_library_is_a_reason_and_no_crash(tmp_path: Path) -> N
         [sys.executable, "-c", code], env={LIBRARY_VARIABLE: str(broken)}, capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith(f"False onnxruntime could not load {broken}")
+
+
+def test_a_runtime_that_takes_no_kernels_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "lib.so").touch()
+    monkeypatch.setenv(LIBRARY_VARIABLE, str(tmp_path / "lib.so"))
+    monkeypatch.setattr("onnxruntime.__version__", "1.23.2")
+    answer = register()
+    assert not answer
+    assert answer.reason == "onnxruntime 1.23.2 is older than 1.24"

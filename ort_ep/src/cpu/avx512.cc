@@ -4,12 +4,13 @@ constexpr size_t kLanes = 16;
 #include "cpu/vector.h"
 // These need the vectors.
 #include "cpu/attention_impl.h"
+#include "cpu/depthwise_impl.h"
 #include "cpu/moments_impl.h"
 #include "cpu/tail_impl.h"
 #include "cpu/tile_impl.h"
 
 namespace retouch {
 
-const InstructionSet kAvx512 = {"avx512", kLanes, 4, RETOUCH_TILES, finish, move_moments, 4, {attend<1>, attend<2>, attend<3>, attend<4>}};
+const InstructionSet kAvx512 = {"avx512", kLanes, 4, RETOUCH_TILES, finish, weigh_taps, move_moments, 4, {attend<1>, attend<2>, attend<3>, attend<4>}};
 
 }  // namespace retouch

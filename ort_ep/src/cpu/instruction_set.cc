@@ -3,10 +3,18 @@
 #include <cstdlib>
 #include <string>
 
+#if defined(RETOUCH_AMX)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include "api.h"
 
 namespace retouch {
 namespace {
+
+constexpr const char* kMatrixName = "amx";
 
 const InstructionSet* best() {
 #if defined(__x86_64__)
@@ -17,22 +25,44 @@ const InstructionSet* best() {
   return &kPortable;
 }
 
+const MatrixFunctions* best_matrix_functions() {
+#if defined(RETOUCH_AMX)
+  if (best() != &kAvx512 || !__builtin_cpu_supports("avx512bw")) return nullptr;
+  constexpr unsigned kTiles = 1U << 24, kTilesOfBfloat16 = 1U << 22;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kTiles) == 0 || (d & kTilesOfBfloat16) == 0) return nullptr;
+  // The system lets a process use tiles only once it has asked (Linux 5.16, Documentation/arch/x86/xstate.rst).
+  constexpr long kRequest = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequest, kTileData) == 0 ? &kAmx : nullptr;
+#else
+  return nullptr;
+#endif
+}
+
+/// The instruction set that RETOUCH_ORT_EP_CPU names; empty if it names none.
+std::string named() {
+  const char* name = std::getenv("RETOUCH_ORT_EP_CPU");
+  return name == nullptr ? "" : name;
+}
+
 /// The instruction set asked for, if the machine has it: each one has all that the ones before it have.
 const InstructionSet* chosen() {
   const InstructionSet* most = best();
-  const char* name = std::getenv("RETOUCH_ORT_EP_CPU");
-  if (name == nullptr || *name == '\0') return most;
+  const std::string name = named();
+  if (name.empty()) return most;
 #if defined(__x86_64__)
   const InstructionSet* all[] = {&kPortable, &kAvx2, &kAvx512};
 #else
   const InstructionSet* all[] = {&kPortable};
 #endif
   for (const InstructionSet* one : all) {
-    if (std::string(name) == one->name) return one;
+    if (name == one->name) return one;
     if (one == most) break;
   }
-  throw Error(std::string("retouch: expected RETOUCH_ORT_EP_CPU to name an instruction set of this machine, up to ") + most->name +
-              ", got " + name);
+  const bool matrices = best_matrix_functions() != nullptr;
+  if (matrices && name == kMatrixName) return most;
+  throw Error("retouch: expected RETOUCH_ORT_EP_CPU to name an instruction set of this machine, up to " +
+              std::string(matrices ? kMatrixName : most->name) + ", got " + name);
 }
 
 }  // namespace
@@ -40,6 +70,11 @@ const InstructionSet* chosen() {
 const InstructionSet& instruction_set() {
   static const InstructionSet* const used = chosen();
   return *used;
+}
+
+const MatrixFunctions* matrix_functions() {
+  static const MatrixFunctions* const used = named().empty() || named() == kMatrixName ? best_matrix_functions() : nullptr;
+  return used;
 }
 
 }  // namespace retouch

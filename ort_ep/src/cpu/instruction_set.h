@@ -2,6 +2,8 @@
 #pragma once
 
 #include "cpu/attention.h"
+#include "cpu/depthwise.h"
+#include "cpu/matrix.h"
 #include "cpu/moments.h"
 #include "cpu/tail.h"
 #include "cpu/tile.h"
@@ -17,6 +19,7 @@ struct InstructionSet {
   /// By rows and by vectors of columns, from one on.
   TileFunction tiles[kMaxTileRows][kMaxTileVectors];
   TailFunction finish;
+  DepthwiseFunction weigh_taps;
   MomentFunction move_moments;
   /// By vectors of queries, from one on; the most that there are registers for.
   size_t query_vectors;
@@ -25,11 +28,16 @@ struct InstructionSet {
   size_t panel() const { return lanes * vectors; }
 };
 
+/// Built where the compiler has AMX; beside AVX-512.
+extern const MatrixFunctions kAmx;
 extern const InstructionSet kAvx512;
 extern const InstructionSet kAvx2;
 extern const InstructionSet kPortable;
 
 /// The best instruction set of this machine, or the one that RETOUCH_ORT_EP_CPU names.
 const InstructionSet& instruction_set();
+
+/// Matrix instructions, if this machine has them and RETOUCH_ORT_EP_CPU names no lesser set; else null.
+const MatrixFunctions* matrix_functions();
 
 }  // namespace retouch

@@ -41,13 +41,19 @@ class RowProduct {
   size_t columns() const noexcept { return columns_; }
   size_t depth() const noexcept { return depth_; }
 
-  /// Computes `count` rows [count, columns]. `bias` [columns] may be null.
-  void run(const Context& context, const Rows& rows, size_t count, const float* bias, const Target& target) const;
+  /// Computes `count` rows [count, columns]. `bias` may be left out; samples take turns as the tail says.
+  void run(const Context& context, const Rows& rows, size_t count, const PerColumn& bias, const Target& target) const;
 
  private:
-  void run_panel(const Rows& rows, size_t count, const float* bias, const TailTile& target, size_t panel) const;
+  void run_panel(const Rows& rows, const PerColumn& bias, const TailTile& target, size_t panel) const;
+  void run_matrix(const Context& context, const Rows& rows, const TailTile& target) const;
+  void multiply_panels(const Rows& rows, const TailTile& target, size_t first_panel, size_t last_panel) const;
+  Ahead ahead_at(size_t column, size_t depth) const;
+  const float* weights_of(size_t panel, size_t depth) const;
+  size_t width_of(size_t panel) const;
 
   const InstructionSet& set_;
+  const MatrixFunctions* matrix_;
   size_t depth_;
   size_t columns_;
   size_t panels_;

@@ -13,15 +13,17 @@ T* moved(T* pointer, size_t by) {
 TailTile part_of(const TailTile& tile, size_t first_row, size_t rows, size_t first_column, size_t columns) {
   const size_t place = first_row * tile.stride + first_column;
   TailTile part = tile;
-  part.tail.gate = moved(tile.tail.gate, first_column);
+  part.tail.bias.first = moved(tile.tail.bias.first, first_column);
+  part.tail.gate.first = moved(tile.tail.gate.first, first_column);
   part.tail.residual = moved(tile.tail.residual, place);
-  part.tail.factor = moved(tile.tail.factor, first_column);
-  part.tail.shift = moved(tile.tail.shift, first_column);
-  part.from = moved(tile.from, place);
+  part.tail.factor.first = moved(tile.tail.factor.first, first_column);
+  part.tail.shift.first = moved(tile.tail.shift.first, first_column);
+  part.from = moved(tile.from, first_row * tile.from_stride + first_column);
   part.sum = moved(tile.sum, place);
   part.out = moved(tile.out, place);
   part.rows = rows;
   part.columns = columns;
+  part.sample = (tile.sample + first_row) % tile.tail.samples;
   return part;
 }
 

@@ -50,17 +50,22 @@ inline __attribute__((always_inline)) void store_up_to(float* to, Vector value, 
 
 void finish(const TailTile& tile) {
   const Tail& tail = tile.tail;
+  size_t sample = tile.sample;
   for (size_t row = 0; row < tile.rows; ++row) {
     const size_t begin = row * tile.stride;
+    const float* from = tile.from + row * tile.from_stride;
+    const float *bias = tail.bias.of(sample), *gate = tail.gate.of(sample), *factor = tail.factor.of(sample), *shift = tail.shift.of(sample);
     for (size_t column = 0; column < tile.columns; column += kLanes) {
       const size_t count = tile.columns - column, place = begin + column;
-      Vector value = load_up_to(tile.from + place, count);
-      if (tail.gate != nullptr) value *= load_up_to(tail.gate + column, count);
+      Vector value = load_up_to(from + column, count);
+      if (tail.bias) value += load_up_to(bias + column, count);
+      if (tail.gate) value *= load_up_to(gate + column, count);
       if (tail.residual != nullptr) value += load_up_to(tail.residual + place, count);
       if (tile.sum != nullptr) store_up_to(tile.sum + place, value, count);
-      if (tail.factor != nullptr) value = value * load_up_to(tail.factor + column, count) + load_up_to(tail.shift + column, count);
+      if (tail.factor) value = value * load_up_to(factor + column, count) + load_up_to(shift + column, count);
       store_up_to(tile.out + place, activated(value, tail.activation), count);
     }
+    if (++sample == tail.samples) sample = 0;
   }
 }
 

@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+#include "cpu/tail.h"
+
 namespace retouch {
 
 /// A few rows of a product times one panel of weights, over one block of the depth.
@@ -23,8 +25,11 @@ struct Tile {
   const float* next;
   size_t next_lines;
   /// The first block starts from the bias (or zero if null), the others from what is in `out`.
-  const float* bias;
+  PerColumn bias;
   bool first;
+  /// The sample of the first row, of as many that take turns.
+  size_t sample;
+  size_t samples;
   float* out;
   size_t out_stride;
   /// Columns that the result has; the panel may be wider.

@@ -13,8 +13,10 @@ template <size_t Rows, size_t Vectors>
 void compute(const Tile& tile) {
   Vector sum[Rows][Vectors];
   const bool whole = tile.columns >= Vectors * kLanes;
+  size_t sample = tile.sample;
   for (size_t r = 0; r < Rows; ++r) {
-    const float* from = tile.first ? tile.bias : tile.out + r * tile.out_stride;
+    const float* from = tile.first ? tile.bias.of(sample) : tile.out + r * tile.out_stride;
+    if (++sample == tile.samples) sample = 0;
     for (size_t v = 0; v < Vectors; ++v) {
       if (from == nullptr) {
         sum[r][v] = Vector{};

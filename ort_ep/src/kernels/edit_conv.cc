@@ -1,6 +1,7 @@
 // EditConv: a convolution of the active rows, straight from where their neighbours are.
 #include "api.h"
 #include "cpu/row_product.h"
+#include "kernels/column_operand.h"
 #include "kernels/ops.h"
 #include "kernels/row_table.h"
 
@@ -11,9 +12,12 @@ constexpr const char* kName = "EditConv";
 constexpr size_t kWeight = 5;
 constexpr size_t kBias = 6;
 
+/// The first operand of the tail. In a batch it comes behind the form of the result, which only the function body reads.
+size_t tail_operand(bool batch) { return batch ? kBias + 2 : kBias + 1; }
+
 class EditConv : public Kernel {
  public:
-  explicit EditConv(const TailForm& tail) : tail_(tail) {}
+  EditConv(const TailForm& tail, bool batch) : tail_(tail), batch_(batch) {}
 
   bool pack(size_t input, const Tensor& constant) override {
     if (input != kWeight || constant.shape.rank() != 2) return false;
@@ -23,7 +27,7 @@ class EditConv : public Kernel {
   }
 
   void compute(const Context& context) const override {
-    const RowTable table(kName, context);
+    const RowTable table(kName, context, batch_);
     if (product_ != nullptr) return compute_with(context, table, *product_);
     const Tensor weight = context.input(kWeight);
     require(weight.shape.rank() == 2, kName, "weight [C_out, T * C]", weight);
@@ -37,40 +41,45 @@ class EditConv : public Kernel {
   }
 
   void compute_with(const Context& context, const RowTable& table, const RowProduct& product) const {
-    const size_t channels = static_cast<size_t>(table.row().count());
+    const size_t channels = static_cast<size_t>(table.row().count()) / table.samples();
     if (table.taps() * channels != product.depth()) {
       throw Error(std::string(kName) + ": expected " + std::to_string(table.taps()) + " taps of " + std::to_string(channels) +
                   " channels to be as many as the weight has, got " + std::to_string(product.depth()));
     }
+    Shape shape{static_cast<int64_t>(table.targets())};
+    if (batch_) shape.push(static_cast<int64_t>(table.samples()));
+    shape.push(static_cast<int64_t>(product.columns()));
     const Tensor bias = context.input(kBias);
-    const int64_t columns = static_cast<int64_t>(product.columns());
-    require(!bias || (bias.shape.rank() >= 1 && bias.shape.count() == columns && bias.shape[bias.shape.rank() - 1] == columns), kName,
-            "bias [" + std::to_string(columns) + "]", bias);
-    const TailCall tail(kName, tail_, kBias + 1, context, Shape{static_cast<int64_t>(table.targets()), columns});
-    product.run(context, {table.pointers(), table.taps(), channels}, table.targets(), bias ? bias.as<float>() : nullptr,
-                {tail.tail(), tail.sum(), tail.out()});
+    const PerColumn added = bias ? per_column(kName, "bias", bias, shape) : PerColumn{};
+    const TailCall tail(kName, tail_, tail_operand(batch_), context, shape);
+    const size_t count = table.targets() * table.samples();
+    product.run(context, {table.pointers(), table.taps(), channels}, count, added, {tail.tail(), tail.sum(), tail.out()});
   }
 
   TailForm tail_;
+  bool batch_;
   std::unique_ptr<RowProduct> product_;
 };
 
-bool claims(const Node& node, const TailForm& tail) {
+bool claims(const Node& node, const TailForm& tail, bool batch) {
   constexpr ONNXTensorElementDataType kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, kIndex = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
   const std::vector<ValueType> types = node.input_types();
   if (types.size() <= kWeight || !types[0].is(kFloat) || !types[2].is(kIndex) || !types[4].is(kIndex)) return false;
+  if (batch && !types[0].is_rows(batch)) return false;
   const ValueType& weight = types[kWeight];
   // A weight that is computed anew for every run would be packed anew, too.
   if (!weight.is(kFloat) || weight.dims.size() != 2 || !node.is_constant(kWeight)) return false;
-  if (!tail.is_empty() && !tail.fits(types, kBias + 1, weight.dims[0])) return false;
-  return types.size() <= kBias || types[kBias].is_optional_row(kFloat, weight.dims[0]);
+  std::vector<int64_t> row{weight.dims[0]};
+  if (batch) row.insert(row.begin(), types[0].dims[1]);
+  if (!tail.is_empty() && !tail.fits(types, tail_operand(batch), row)) return false;
+  return types.size() <= kBias || types[kBias].is_optional_row(kFloat, row);
 }
 
 }  // namespace
 
-Op edit_conv(const TailForm& tail) {
-  return {kName + tail.name(), -1, [tail](const Node& node) { return claims(node, tail); },
-          [tail](const Attributes&) { return std::make_unique<EditConv>(tail); }};
+Op edit_conv(const TailForm& tail, bool batch) {
+  return {(batch ? kBatch : "") + (kName + tail.name()), -1, [=](const Node& node) { return claims(node, tail, batch); },
+          [=](const Attributes&) { return std::make_unique<EditConv>(tail, batch); }};
 }
 
 }  // namespace retouch

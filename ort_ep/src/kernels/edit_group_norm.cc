@@ -5,6 +5,7 @@
 
 #include "api.h"
 #include "cpu/instruction_set.h"
+#include "kernels/column_operand.h"
 #include "kernels/ops.h"
 
 namespace retouch {
@@ -25,21 +26,25 @@ struct Operands {
   explicit Operands(const Context& context)
       : rows(context.input(0)), cached(context.input(1)), index(context.input(2)), moments(context.input(3)) {
     const Tensor grouping = context.input(4), given_share = context.input(5), given_epsilon = context.input(6);
-    require(rows.shape.rank() == 2, kName, "rows [M, C]", rows);
-    const int64_t width = rows.shape[1];
-    require(cached.shape.rank() == 2 && cached.shape[1] == width, kName, "cached [N, " + std::to_string(width) + "]", cached);
+    require(rows.shape.rank() == 2 || rows.shape.rank() == 3, kName, "rows [M, C] or [M, B, C]", rows);
+    // The groups of several samples are so many more groups, of as many more channels.
+    const int64_t samples = static_cast<int64_t>(samples_of(rows.shape)), width = rows.shape.count(1);
+    Shape wanted = rows.shape;
+    wanted.data()[0] = cached.shape.rank() == 0 ? 0 : cached.shape[0];
+    require(cached.shape == wanted, kName, "cached with rows as those of " + rows.shape.text(), cached);
     require(index.shape == Shape{rows.shape[0]}, kName, "index [" + std::to_string(rows.shape[0]) + "]", index);
-    require(moments.shape.rank() == 3 && moments.shape[0] == 2 && moments.shape[1] == 1, kName, "moments [2, 1, G]", moments);
+    require(moments.shape.rank() == 3 && moments.shape[0] == 2 && moments.shape[1] == samples, kName, "moments [2, " + std::to_string(samples) + ", G]", moments);
     require(grouping.shape == Shape{3}, kName, "grouping of three numbers", grouping);
     require(given_share.shape.count() == 1, kName, "a share of one number", given_share);
     require(given_epsilon.shape.count() == 1, kName, "an epsilon of one number", given_epsilon);
     const int64_t* sizes = grouping.as<int64_t>();
-    if (sizes[0] != 1 || sizes[1] != moments.shape[2] || sizes[1] <= 0 || sizes[2] <= 0 || width % sizes[1] != 0 || width / sizes[1] != sizes[2]) {
-      throw Error(std::string(kName) + ": expected a grouping [1, " + std::to_string(moments.shape[2]) + ", channels of a group] of " +
-                  std::to_string(width) + " channels, got [" + std::to_string(sizes[0]) + ", " + std::to_string(sizes[1]) + ", " +
+    const int64_t all = moments.shape.count(1);
+    if (sizes[0] != samples || sizes[1] != moments.shape[2] || all <= 0 || sizes[2] <= 0 || width % all != 0 || width / all != sizes[2]) {
+      throw Error(std::string(kName) + ": expected a grouping [" + std::to_string(samples) + ", " + std::to_string(moments.shape[2]) +
+                  ", channels of a group] of " + std::to_string(width / std::max<int64_t>(samples, 1)) + " channels, got [" + std::to_string(sizes[0]) + ", " + std::to_string(sizes[1]) + ", " +
                   std::to_string(sizes[2]) + "]");
     }
-    groups = static_cast<size_t>(sizes[1]);
+    groups = static_cast<size_t>(all);
     channels = static_cast<size_t>(width);
     count = static_cast<size_t>(rows.shape[0]);
     share = given_share.as<float>()[0];
@@ -72,15 +77,18 @@ class EditGroupNorm : public Kernel {
     move(context, given, factor, shift);
     const TailCall call(kName, tail_, kOperands, context, given.rows.shape);
     Tail tail = call.tail();
-    if (tail.factor != nullptr) {
+    if (tail.factor) {
+      const size_t own = given.channels / tail.samples;
       for (size_t c = 0; c < given.channels; ++c) {
-        shift[c] = shift[c] * tail.factor[c] + tail.shift[c];
-        factor[c] *= tail.factor[c];
+        const float* more = tail.factor.of(c / own);
+        shift[c] = shift[c] * more[c % own] + tail.shift.of(c / own)[c % own];
+        factor[c] *= more[c % own];
       }
     }
-    tail.factor = factor.data();
-    tail.shift = shift.data();
-    const TailTile all{tail, given.rows.as<float>(), nullptr, call.out(), given.channels, given.count, given.channels};
+    tail.factor = {factor.data(), 0};
+    tail.shift = {shift.data(), 0};
+    tail.samples = 1;
+    const TailTile all{tail, given.rows.as<float>(), given.channels, nullptr, call.out(), given.channels, given.count, given.channels, 0};
     const size_t tasks = std::min(std::max<size_t>(given.count, 1), std::max<size_t>(1, given.count * given.channels / kNumbersPerTask));
     context.parallel_for(tasks, [&](size_t task) {
       const size_t begin = given.count * task / tasks, end = given.count * (task + 1) / tasks;
@@ -124,20 +132,20 @@ class EditGroupNorm : public Kernel {
   TailForm tail_;
 };
 
-bool claims(const Node& node, const TailForm& tail) {
+bool claims(const Node& node, const TailForm& tail, bool batch) {
   constexpr ONNXTensorElementDataType kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, kIndex = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
   const std::vector<ValueType> types = node.input_types();
   if (types.size() < kOperands || !types[2].is(kIndex) || !types[4].is(kIndex)) return false;
   for (size_t i : {0, 1, 3, 5, 6}) {
     if (!types[i].is(kFloat)) return false;
   }
-  return types[0].dims.size() == 2 && types[0].dims[1] > 0 && tail.fits(types, kOperands, types[0].dims[1]);
+  return types[0].is_rows(batch) && tail.fits(types, kOperands, types[0].row());
 }
 
 }  // namespace
 
-Op edit_group_norm(const TailForm& tail) {
-  return {kName + tail.name(), 0, [tail](const Node& node) { return claims(node, tail); },
+Op edit_group_norm(const TailForm& tail, bool batch) {
+  return {(batch ? kBatch : "") + (kName + tail.name()), 0, [=](const Node& node) { return claims(node, tail, batch); },
           [tail](const Attributes&) { return std::make_unique<EditGroupNorm>(tail); }};
 }
 

@@ -8,10 +8,13 @@ namespace {
 std::vector<Op> made_ops() {
   std::vector<Op> all = {edit_attention(), gather_rows(), masked_merge(), stacked_attention()};
   for (const TailForm& tail : tail_forms()) {
-    all.push_back(edit_conv(tail));
-    all.push_back(row_linear(tail));
-    if (tail.only_maps()) all.push_back(edit_group_norm(tail));
-    if (!tail.is_empty()) all.push_back(rows(tail));
+    for (bool batch : {false, true}) {
+      all.push_back(depthwise_edit_conv(tail, batch));
+      all.push_back(edit_conv(tail, batch));
+      all.push_back(row_linear(tail, batch));
+      if (tail.only_maps()) all.push_back(edit_group_norm(tail, batch));
+      if (!tail.is_empty()) all.push_back(rows(tail, batch));
+    }
   }
   return all;
 }

@@ -12,11 +12,12 @@ namespace retouch {
 /// The domain of the operators.
 constexpr const char* kDomain = "ai.retouch";
 
-/// These have tails.
-Op edit_conv(const TailForm& tail);
-Op row_linear(const TailForm& tail);
-Op edit_group_norm(const TailForm& tail);
-Op rows(const TailForm& tail);
+/// These have tails, and forms whose rows [M, B, C] are those of a batch of samples.
+Op depthwise_edit_conv(const TailForm& tail, bool batch);
+Op edit_conv(const TailForm& tail, bool batch);
+Op row_linear(const TailForm& tail, bool batch);
+Op edit_group_norm(const TailForm& tail, bool batch);
+Op rows(const TailForm& tail, bool batch);
 
 Op edit_attention();
 Op gather_rows();

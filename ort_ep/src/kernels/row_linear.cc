@@ -1,6 +1,7 @@
 // RowLinear: a matrix product of few rows with constant weights.
 #include "api.h"
 #include "cpu/row_product.h"
+#include "kernels/column_operand.h"
 #include "kernels/ops.h"
 
 namespace retouch {
@@ -9,14 +10,13 @@ namespace {
 constexpr const char* kName = "RowLinear";
 constexpr size_t kBias = 2;
 
-/// Whether a shape is [columns], or that behind axes of size one.
-bool is_row(const Shape& shape, size_t columns) {
-  return shape.rank() >= 1 && shape.count() == static_cast<int64_t>(columns) && shape[shape.rank() - 1] == shape.count();
-}
+/// The first operand of the tail. In a batch it comes behind the form of the result, which only the function body reads.
+size_t tail_operand(bool batch) { return batch ? kBias + 2 : kBias + 1; }
 
 class RowLinear : public Kernel {
  public:
-  RowLinear(const TailForm& tail, const Attributes& attributes) : tail_(tail), transposed_(attributes.integer("transB", 0) != 0) {}
+  RowLinear(const TailForm& tail, bool batch, const Attributes& attributes)
+      : tail_(tail), batch_(batch), transposed_(attributes.integer("transB", 0) != 0) {}
 
   bool pack(size_t input, const Tensor& constant) override {
     if (input != 1) return false;
@@ -39,36 +39,42 @@ class RowLinear : public Kernel {
   }
 
   void compute_with(const Context& context, const RowProduct& product, const Tensor& rows, const Tensor& bias) const {
-    const size_t columns = product.columns(), channels = product.depth();
-    require(rows.shape.rank() == 2 && rows.shape[1] == static_cast<int64_t>(channels), kName, "rows [M, " + std::to_string(channels) + "]", rows);
-    require(!bias || is_row(bias.shape, columns), kName, "bias [" + std::to_string(columns) + "]", bias);
-    const size_t count = static_cast<size_t>(rows.shape[0]);
+    const size_t channels = product.depth(), rank = batch_ ? 3 : 2;
+    require(rows.shape.rank() == rank && rows.shape[rank - 1] == static_cast<int64_t>(channels) && rows.shape.count(1, rank) > 0, kName,
+            (batch_ ? "rows [M, B, " : "rows [M, ") + std::to_string(channels) + "]", rows);
+    Shape shape = rows.shape;
+    shape.data()[rank - 1] = static_cast<int64_t>(product.columns());
+    const PerColumn added = bias ? per_column(kName, "bias", bias, shape) : PerColumn{};
+    const size_t count = static_cast<size_t>(shape[0]) * samples_of(shape);
     std::vector<const char*> pointers(count);
     for (size_t i = 0; i < count; ++i) pointers[i] = rows.as<char>() + i * channels * sizeof(float);
-    const TailCall tail(kName, tail_, kBias + 1, context, Shape{rows.shape[0], static_cast<int64_t>(columns)});
-    product.run(context, {pointers.data(), 1, channels}, count, bias ? bias.as<float>() : nullptr, {tail.tail(), tail.sum(), tail.out()});
+    const TailCall tail(kName, tail_, tail_operand(batch_), context, shape);
+    product.run(context, {pointers.data(), 1, channels}, count, added, {tail.tail(), tail.sum(), tail.out()});
   }
 
   TailForm tail_;
+  bool batch_;
   bool transposed_;
   std::unique_ptr<RowProduct> product_;
 };
 
-bool claims(const Node& node, const TailForm& tail) {
+bool claims(const Node& node, const TailForm& tail, bool batch) {
   constexpr ONNXTensorElementDataType kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
   const std::vector<ValueType> types = node.input_types();
   // A weight that is computed anew for every run would be packed anew, too.
   if (types.size() < 2 || !types[0].is(kFloat) || !types[1].is(kFloat) || types[1].dims.size() != 2 || !node.is_constant(1)) return false;
-  const int64_t columns = types[1].dims[node.integer("transB", 0) != 0 ? 0 : 1];
-  if (!tail.is_empty() && !tail.fits(types, kBias + 1, columns)) return false;
-  return types.size() <= kBias || types[kBias].is_optional_row(kFloat, columns);
+  if (batch && !types[0].is_rows(batch)) return false;
+  std::vector<int64_t> row{types[1].dims[node.integer("transB", 0) != 0 ? 0 : 1]};
+  if (batch) row.insert(row.begin(), types[0].dims[1]);
+  if (!tail.is_empty() && !tail.fits(types, tail_operand(batch), row)) return false;
+  return types.size() <= kBias || types[kBias].is_optional_row(kFloat, row);
 }
 
 }  // namespace
 
-Op row_linear(const TailForm& tail) {
-  return {kName + tail.name(), -1, [tail](const Node& node) { return claims(node, tail); },
-          [tail](const Attributes& attributes) { return std::make_unique<RowLinear>(tail, attributes); }};
+Op row_linear(const TailForm& tail, bool batch) {
+  return {(batch ? kBatch : "") + (kName + tail.name()), -1, [=](const Node& node) { return claims(node, tail, batch); },
+          [=](const Attributes& attributes) { return std::make_unique<RowLinear>(tail, batch, attributes); }};
 }
 
 }  // namespace retouch

@@ -37,11 +37,12 @@ std::vector<const char*> table_of(const char* op, const Tensor& rows, const Tens
 
 }  // namespace
 
-RowTable::RowTable(const char* op, const Context& context) {
+RowTable::RowTable(const char* op, const Context& context, bool batch) {
   const Tensor rows = context.input(0), cached = context.input(1), halo = context.input(2), pad = context.input(3);
   const Tensor neighbours = context.input(4);
-  require(rows.shape.rank() >= 1, op, "rows [A, ...]", rows);
+  require(batch ? rows.shape.rank() == 3 && rows.shape[1] >= 1 : rows.shape.rank() >= 1, op, batch ? "rows [A, B, C]" : "rows [A, ...]", rows);
   row_ = row_of(rows.shape);
+  if (batch) samples_ = static_cast<size_t>(row_[0]);
   type_ = rows.type;
   row_bytes_ = static_cast<size_t>(row_.count()) * element_size(type_);
   const std::string row = " [N, ...] with rows " + row_.text();
@@ -52,16 +53,20 @@ RowTable::RowTable(const char* op, const Context& context) {
   const std::vector<const char*> table = table_of(op, rows, cached, halo, pad, row_bytes_);
   targets_ = static_cast<size_t>(neighbours.shape[0]);
   taps_ = static_cast<size_t>(neighbours.shape[1]);
-  pointers_.resize(targets_ * taps_);
+  const size_t count = targets_ * taps_;
+  pointers_.resize(count * samples_);
   const uint64_t limit = table.size();
   const uint64_t* index = neighbours.as<uint64_t>();
   // Without a branch per entry; a negative one is a large one here.
   uint64_t largest = 0;
-  for (size_t i = 0; i < pointers_.size(); ++i) largest = std::max(largest, index[i]);
+  for (size_t i = 0; i < count; ++i) largest = std::max(largest, index[i]);
   if (largest >= limit) {
-    for (size_t i = 0; i < pointers_.size(); ++i) check_index(op, "neighbours", neighbours.as<int64_t>()[i], static_cast<int64_t>(limit));
+    for (size_t i = 0; i < count; ++i) check_index(op, "neighbours", neighbours.as<int64_t>()[i], static_cast<int64_t>(limit));
   }
-  for (size_t i = 0; i < pointers_.size(); ++i) pointers_[i] = table[index[i]];
+  const char** to = pointers_.data();
+  for (size_t target = 0; target < targets_; ++target, index += taps_)
+    for (size_t sample = 0; sample < samples_; ++sample, to += taps_)
+      for (size_t tap = 0; tap < taps_; ++tap) to[tap] = table[index[tap]] + sample * (row_bytes_ / samples_);
 }
 
 }  // namespace retouch

@@ -1,6 +1,8 @@
 #include "kernels/tail_form.h"
 
-#include "api.h"
+#include <algorithm>
+
+#include "kernels/column_operand.h"
 
 namespace retouch {
 namespace {
@@ -32,28 +34,20 @@ std::vector<TailForm> made_forms() {
   return forms;
 }
 
-/// An operand with one number per column.
-const float* per_column(const char* op, const char* name, const Tensor& given, int64_t columns) {
-  const size_t rank = given.shape.rank();
-  require(rank >= 1 && given.shape.count() == columns && given.shape[rank - 1] == columns, op,
-          std::string(name) + " [" + std::to_string(columns) + "]", given);
-  return given.as<float>();
-}
-
 }  // namespace
 
 std::string TailForm::name() const {
   return std::string(gated ? "Gated" : "") + (added ? "Added" : "") + (kept ? "Kept" : "") + (affine ? "Affine" : "") + name_of(activation);
 }
 
-bool TailForm::fits(const std::vector<ValueType>& types, size_t first, int64_t columns) const {
-  const auto is_row = [&](size_t index) { return types[index].is(kFloat) && types[index].is_optional_row(kFloat, columns); };
+bool TailForm::fits(const std::vector<ValueType>& types, size_t first, const std::vector<int64_t>& row) const {
+  const auto is_row = [&](size_t index) { return types[index].is(kFloat) && types[index].is_optional_row(kFloat, row); };
   if (types.size() != first + gated + added + 2 * affine) return false;
   size_t index = first;
   if (gated && !is_row(index++)) return false;
   if (added) {
     const ValueType& residual = types[index++];
-    if (!residual.is(kFloat) || residual.dims.size() != 2 || residual.dims[1] != columns) return false;
+    if (!residual.is(kFloat) || residual.dims.size() != row.size() + 1 || !std::equal(row.begin(), row.end(), residual.dims.begin() + 1)) return false;
   }
   return !affine || (is_row(index) && is_row(index + 1));
 }
@@ -64,17 +58,17 @@ const std::vector<TailForm>& tail_forms() {
 }
 
 TailCall::TailCall(const char* op, const TailForm& form, size_t first, const Context& context, const Shape& shape) {
-  const int64_t columns = shape[1];
   tail_.activation = form.activation;
-  if (form.gated) tail_.gate = per_column(op, "gate", context.input(first++), columns);
+  tail_.samples = samples_of(shape);
+  if (form.gated) tail_.gate = per_column(op, "gate", context.input(first++), shape);
   if (form.added) {
     const Tensor residual = context.input(first++);
     require(residual.shape == shape, op, "residual " + shape.text(), residual);
     tail_.residual = residual.as<float>();
   }
   if (form.affine) {
-    tail_.factor = per_column(op, "factor", context.input(first), columns);
-    tail_.shift = per_column(op, "shift", context.input(first + 1), columns);
+    tail_.factor = per_column(op, "factor", context.input(first), shape);
+    tail_.shift = per_column(op, "shift", context.input(first + 1), shape);
   }
   out_ = context.output(0, shape, kFloat).as<float>();
   if (form.kept) sum_ = context.output(1, shape, kFloat).as<float>();

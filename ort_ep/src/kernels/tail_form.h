@@ -25,9 +25,12 @@ struct TailForm {
   /// Whether every number of the result depends on one number of the rows alone, and nothing is kept.
   bool only_maps() const noexcept { return !gated && !added && !kept; }
 
-  /// Whether operands from `first` on are what a kernel takes, for rows of that many columns.
-  bool fits(const std::vector<ValueType>& types, size_t first, int64_t columns) const;
+  /// Whether operands from `first` on are what a kernel takes, for rows [C] or, of several samples, [B, C].
+  bool fits(const std::vector<ValueType>& types, size_t first, const std::vector<int64_t>& row) const;
 };
+
+/// What the names of operators begin with whose rows are those of several samples.
+constexpr const char* kBatch = "Batch";
 
 /// All of them, the empty one first.
 const std::vector<TailForm>& tail_forms();
@@ -35,7 +38,7 @@ const std::vector<TailForm>& tail_forms();
 /// The tail of one call, and where its results go.
 class TailCall {
  public:
-  /// Reads the operands from `first` on, checks that they fit, and asks for the results [rows, columns].
+  /// Reads the operands from `first` on, checks that they fit, and asks for the results [M, C] or [M, B, C].
   TailCall(const char* op, const TailForm& form, size_t first, const Context& context, const Shape& shape);
 
   const Tail& tail() const noexcept { return tail_; }

@@ -34,7 +34,7 @@ class Expectation:
         reason: why these.
         error: see ``Report.expected_error``.
         basis: what the error is foreseen from, or why there is none.
-        shift: what the edit moves; ``None`` where it was not measured or nothing moves.
+        shift: what the edit moves; ``None`` where it has other conditions, or nothing moves.
     """
 
     moments: Moments
@@ -74,11 +74,13 @@ class Expectations:
             mode: what was asked for.
             states: ids of the states that the run keeps.
         """
-        shift = None if change is None else self._shift(run, kept, feeds, change)
-        reason = self._unforeseeable(kept, feeds, shift)
+        # What an edit of other conditions moves says nothing of its error, and steps of a generation are short.
+        others = self._other_conditions(kept, feeds)
+        shift = None if others or change is None else self._shift(run, kept, feeds, change)
+        reason = self._unforeseeable(others)
         if reason is not None or shift is None:
             moments: Moments = "cached" if mode == "auto" else mode
-            return Expectation(moments, _why(mode, reason or ""), None, reason or _UNMOVED, shift)
+            return Expectation(moments, _why(mode, reason or _UNMOVED), None, reason or _UNMOVED, shift)
         foreseen = self._foreseen(shift, feeds)
         moments, why = self._chosen(mode, foreseen, states)
         if policy != POLICIES[DEFAULT_POLICY]:
@@ -100,16 +102,17 @@ class Expectations:
             case _:
                 assert_never(mode)
 
-    def _unforeseeable(self, kept: Mapping[str, Value], feeds: Mapping[str, Value], shift: Shift | None) -> str | None:
-        manifest = self._manifest
-        if "corrected" not in manifest.edits:
+    def _other_conditions(self, kept: Mapping[str, Value], feeds: Mapping[str, Value]) -> list[str]:
+        """The feeds beside the editable one that are not the run's."""
+        editable = self._manifest.editable.input
+        return [name for name, value in feeds.items() if value is not kept[name] and name != editable]
+
+    def _unforeseeable(self, others: Sequence[str]) -> str | None:
+        if "corrected" not in self._manifest.edits:
             return _NO_NORM
-        if manifest.moments is None:
+        if self._manifest.moments is None:
             return _NOT_CALIBRATED
-        others = [name for name, value in feeds.items() if value is not kept[name] and name != manifest.editable.input]
-        if others:
-            return f"no edit with another {', '.join(map(repr, others))} was calibrated"
-        return _UNMOVED if shift is None else None
+        return f"no edit with another {', '.join(map(repr, others))} was calibrated" if others else None
 
     def _chosen(
         self, mode: GroupNormMode, foreseen: Mapping[str, float], states: AbstractSet[str]

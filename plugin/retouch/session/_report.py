@@ -51,7 +51,8 @@ class Report:
             ``None`` where no calibration speaks of it: models without GroupNorm, bundles whose modes were not
             calibrated, other conditions than the base run's, other policies than the default, no change at all.
         expected_from: what that is foreseen from, or why it is ``None``.
-        shift: what the edit moves in the editable input; ``None`` for models without GroupNorm, or if nothing moves.
+        shift: what the edit moves in the editable input; ``None`` for models without GroupNorm, if nothing moves, or
+            if other conditions change as well.
         policy: the region's policy.
         states_used: number of kept states that were read.
         states_bytes: their size.

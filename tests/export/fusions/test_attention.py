@@ -97,3 +97,21 @@ def test_an_attention_of_several_edits_is_one_operator() -> None:
 @pytest.mark.parametrize(("axis", "lowest"), [("two", -30), ("one", -80)])
 def test_attentions_that_hide_otherwise_stay(axis: str, lowest: float) -> None:
     assert "StackedAttention" not in stacked(STACKED.replace("(seen, two)", f"(seen, {axis})"), lowest)
+
+
+BATCH = """
+    mk = ai.retouch.MaskedMerge(ck, at, k) kt = Transpose<perm = [1, 2, 3, 0]>(mk)
+    mv = ai.retouch.MaskedMerge(cv, at, v) vt = Transpose<perm = [1, 2, 0, 3]>(mv)
+    qt = Transpose<perm = [1, 2, 0, 3]>(q) sc = MatMul(qt, kt) sm = Mul(sc, scale)
+    p = Softmax<axis = 3>(sm) o = MatMul(p, vt) y = Transpose<perm = [2, 0, 1, 3]>(o)
+"""
+
+
+def test_heads_of_several_samples_are_so_many_more_heads() -> None:
+    feeds = {
+        name: value if name == "at" else np.stack([value, normal(*value.shape, seed=9)], 1)
+        for name, value in FEEDS.items()
+    }
+    inputs = INPUTS.replace(",2,", ",2,2,")
+    model = graph_of(f"g ({inputs}) => (float[M,2,2,5] y) {{ {BATCH} }}", {"scale": np.array(0.5, np.float32)})
+    assert dict(fused(model, feeds)) == {"EditAttention": 1, "Reshape": 6}

@@ -105,3 +105,27 @@ def test_an_inner_value_that_is_used_elsewhere_stays() -> None:
 def test_factors_that_follow_from_the_rows_stay() -> None:
     found = operators(PRODUCT + "m = ReduceMean<keepdims = 1>(p) a = Mul(p, m) y = Add(a, s)")
     assert found["RowLinear"] == 1
+
+
+@pytest.mark.parametrize(
+    ("behind", "name"),
+    [
+        ("y = Add(r, p)", "BatchRowLinearAdded"),
+        (AFFINE + SILU, "BatchRowLinearAffineSilu"),
+        ("t = Add(p, r) a = Mul(t, own) b = Add(a, s) " + SILU, "BatchRowLinearAddedAffineSilu"),
+        ("j = Concat<axis = 0>(p, r) a = Mul(j, own) y = Add(a, s)", "BatchRowsAffine"),
+    ],
+)
+def test_rows_of_several_samples_have_tails(behind: str, name: str) -> None:
+    inputs = "float[M,2,6] x, float[M,2,8] r, float[8] f, float[8] s, float[2,8] own"
+    body = "p = ai.retouch.BatchRowLinear<transB = 0>(x, w, f, form) " + behind
+    outputs = "float[N,2,8] y"
+    model = graph_of(f"g ({inputs}) => ({outputs}) {{ {body} }}", {**WEIGHTS, "form": np.array([-1, 2, 8])})
+    feeds = {
+        "x": normal(5, 2, 6),
+        "r": normal(5, 2, 8),
+        "f": normal(8),
+        "s": normal(8, seed=1),
+        "own": normal(2, 8),
+    }
+    assert name in fused(model, feeds)

@@ -109,6 +109,44 @@ void test_convolution(int64_t rows, int64_t channels, int64_t columns, int64_t t
   expect("EditConv", got[0], results, 1e-3);
 }
 
+/// The same for several samples, each with its own bias, factor and shift; `depthwise` leaves every channel to itself.
+void test_batch(int64_t rows, int64_t samples, int64_t channels, int64_t columns, int64_t taps, bool depthwise) {
+  const int64_t cached = 30, halo = 11;
+  if (depthwise) columns = channels;
+  const Value active = normal({rows, samples, channels}), base = normal({cached, samples, channels}), around = line(halo, cached);
+  const Value pad = normal({1, samples, channels}), neighbours = table(rows, taps, rows + halo + 1);
+  const Value weight = depthwise ? normal({taps, 1, channels}) : normal({columns, taps * channels});
+  const Value bias = normal({samples, columns}), residual = normal({rows, samples, columns}), factor = normal({samples, columns}), shift = normal({columns});
+  const Value form = Value::indices({3}, {-1, samples, columns});
+  Operands inputs = {&active, &base, &around, &pad, &neighbours, &weight, &bias};
+  if (!depthwise) inputs.push_back(&form);
+  inputs.insert(inputs.end(), {&residual, &factor, &shift});
+  const auto kernel = make(depthwise ? "BatchDepthwiseEditConvAddedAffineSilu" : "BatchEditConvAddedAffineSilu", inputs, {5});
+  const std::vector<Value> got = call_at_once(*kernel, inputs, 1);
+  std::vector<double> results;
+  const int64_t* named = reinterpret_cast<const int64_t*>(neighbours.bytes.get());
+  const int64_t* halo_rows = reinterpret_cast<const int64_t*>(around.bytes.get());
+  for (int64_t r = 0; r < rows * samples; ++r)
+    for (int64_t n = 0; n < columns; ++n) {
+      const int64_t m = r / samples, b = r % samples;
+      double sum = bias.floats()[b * columns + n] + residual.floats()[r * columns + n];
+      for (int64_t t = 0; t < taps; ++t) {
+        const int64_t row = named[m * taps + t];
+        const float* from = row < rows          ? active.floats() + row * samples * channels
+                            : row < rows + halo ? base.floats() + halo_rows[row - rows] * samples * channels
+                                                : pad.floats();
+        from += b * channels;
+        if (depthwise) {
+          sum += static_cast<double>(from[n]) * weight.floats()[t * channels + n];
+        } else {
+          for (int64_t c = 0; c < channels; ++c) sum += static_cast<double>(from[c]) * weight.floats()[n * taps * channels + t * channels + c];
+        }
+      }
+      results.push_back(silu(sum * factor.floats()[b * columns + n] + shift.floats()[n]));
+    }
+  expect(depthwise ? "BatchDepthwiseEditConv" : "BatchEditConv", got[0], results, 1e-3);
+}
+
 void test_linear(int64_t rows, int64_t depth, int64_t columns) {
   const Value given = normal({rows, depth}), weight = normal({depth, columns}), gate = normal({columns}), residual = normal({rows, columns});
   const Operands inputs = {&given, &weight, nullptr, &gate, &residual};
@@ -233,10 +271,12 @@ void test_errors() {
 int main() {
   for (size_t threads : {1, 3}) {
     retouch::fake::start(threads);
-    for (int64_t rows : {0, 1, 6, 7, 40}) {
+    for (int64_t rows : {0, 1, 6, 7, 40, 70}) {
       for (int64_t channels : {1, 3, 16, 33}) {
         test_convolution(rows, channels, 5, 9);
         test_convolution(rows, channels, 70, 4);
+        test_batch(rows, 2, channels, 21, 4, false);
+        test_batch(rows, 3, channels, 21, 4, true);
         test_linear(rows, channels, 17);
         test_linear(rows, 300, channels);
         test_rows(rows, channels);

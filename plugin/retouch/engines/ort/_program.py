@@ -80,6 +80,7 @@ class OrtBinding:
             ) from error
 
     def _bind(self, inputs: Mapping[str, Value]) -> None:
+        bind = self._binding.bind_ortvalue_input
         for name, value in inputs.items():
             if name in self._names:
-                self._binding.bind_ortvalue_input(name, cast("OrtTensor", value).ort_value)
+                bind(name, cast("OrtTensor", value).ort_value)
