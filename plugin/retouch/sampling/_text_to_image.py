@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from retouch.bundle import Bundle
 from retouch.engines.ort import OrtEngine, Provider
 from retouch.errors import RunError
 from retouch.region import Region, RegionPolicy
@@ -65,14 +66,15 @@ class TextToImage:
             providers: ONNX Runtime execution providers by preference; ``None`` means the CPU.
             threads: threads per run; ``None`` leaves the choice to the engine.
             scheduler: a scheduler of diffusers; ``None`` means the pipeline's own.
-            group_norm: how GroupNorm sees edits; ``None`` means as sessions do by themselves.
+            group_norm: how GroupNorm sees edits; ``None`` means ``auto`` for bundles that were calibrated and
+                ``corrected`` for others: another prompt moves what GroupNorm sees.
             store: where states are kept; ``None`` means in memory, until the pipeline closes.
         """
         self._path = Path(path)
         self._engine = OrtEngine(providers, threads)
         self._scheduler = scheduler
-        options: dict[str, Any] = {"providers": providers, "threads": threads, "store": store}
-        self._session_options = options if group_norm is None else {**options, "group_norm": group_norm}
+        self._session_options: dict[str, Any] = {"providers": providers, "threads": threads, "store": store}
+        self._group_norm = group_norm
         self._parts: _Parts | None = None
 
     def open(self) -> Self:
@@ -218,8 +220,10 @@ class TextToImage:
         edit = PromptEdit(Region.full(self.image_shape), prompt)
         return propose_region(base, edit.conditions(base.conditions, TEXT, self._loaded().encode))
 
-    def _session(self, bundle: Path) -> EditSession:
-        return EditSession(bundle, **self._session_options)
+    def _session(self, path: Path) -> EditSession:
+        bundle = Bundle.open(path)
+        unasked: GroupNormMode = "corrected" if bundle.manifest.moments is None else "auto"
+        return EditSession(bundle, group_norm=self._group_norm or unasked, **self._session_options)
 
     @cached_property
     def _own_scheduler(self) -> Scheduler:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -79,8 +80,8 @@ class Expectations:
         shift = None if others or change is None else self._shift(run, kept, feeds, change)
         reason = self._unforeseeable(others)
         if reason is not None or shift is None:
-            moments: Moments = "cached" if mode == "auto" else mode
-            return Expectation(moments, _why(mode, reason or _UNMOVED), None, reason or _UNMOVED, shift)
+            moments, why = self._unforeseen(mode, reason or _UNMOVED, [feeds[name] for name in others], states)
+            return Expectation(moments, why, None, reason or _UNMOVED, shift)
         foreseen = self._foreseen(shift, feeds)
         moments, why = self._chosen(mode, foreseen, states)
         if policy != POLICIES[DEFAULT_POLICY]:
@@ -114,13 +115,27 @@ class Expectations:
             return _NOT_CALIBRATED
         return f"no edit with another {', '.join(map(repr, others))} was calibrated" if others else None
 
+    def _unforeseen(
+        self, mode: GroupNormMode, reason: str, others: Sequence[Value], states: AbstractSet[str]
+    ) -> tuple[Moments, str]:
+        """What to take where no error is foreseen: another prompt moves statistics, another number hardly does."""
+        if mode != "auto":
+            return mode, "as asked"
+        if any(math.prod(value.shape) > 1 for value in others) and self._serves("corrected", states):
+            return "corrected", f"auto: {reason}, and such a condition moves statistics"
+        return "cached", f"auto: {reason}"
+
+    def _serves(self, moments: Moments, states: AbstractSet[str]) -> bool:
+        """Whether there is an edit graph for those moments, and a run with those states keeps what it reads."""
+        return moments in self._manifest.edits and read_ids(edit_spec(self._manifest, moments)[1]) <= states
+
     def _chosen(
         self, mode: GroupNormMode, foreseen: Mapping[str, float], states: AbstractSet[str]
     ) -> tuple[Moments, str]:
         if mode != "auto":
             return mode, "as asked"
         best = min(MOMENTS, key=lambda moments: foreseen[moments])
-        if read_ids(edit_spec(self._manifest, best)[1]) - states:
+        if not self._serves(best, states):
             return "cached", f"auto: the run lacks states that {best!r} reads"
         errors = ", ".join(f"{foreseen[moments]:.2g} {moments}" for moments in MOMENTS)
         return best, f"auto: expected errors {errors}"
@@ -149,7 +164,3 @@ class Expectations:
 def condition_values(names: Sequence[str], feeds: Mapping[str, Value]) -> tuple[float, ...]:
     """The conditions that are single numbers."""
     return tuple(float(feeds[name].numpy().reshape(())) for name in names)
-
-
-def _why(mode: GroupNormMode, reason: str) -> str:
-    return f"auto: {reason}" if mode == "auto" else "as asked"

@@ -10,6 +10,9 @@ import pytest
 from retouch import EditRequest, EditSession, Region
 from retouch.bundle import BreakEven, Bundle, MomentsSpec
 from retouch.engines.ort import OrtEngine
+from retouch.region import POLICIES
+from retouch.session._expectation import Expectations
+from retouch.session._mode import read_ids
 
 PATCH = Region.from_boxes([(2, 3, 6, 7)], (8, 8))
 
@@ -75,6 +78,20 @@ def test_no_error_is_made_up_where_nothing_was_calibrated(session: Any, hand_bui
         report = plain.edit(plain.base(feeds), one, region=PATCH).report
         assert (report.group_norm, report.expected_error) == ("cached", None)
         assert "not calibrated" in report.group_norm_reason
+
+
+@pytest.mark.parametrize(
+    ("size", "lacks", "moments"), [(1, 0, "cached"), (6, 0, "corrected"), (6, 1, "cached")], ids=str
+)
+def test_another_prompt_is_edited_with_corrected_moments(hand_built: Any, size: int, lacks: int, moments: str) -> None:
+    manifest, engine = calibrated(hand_built.bundle).manifest, OrtEngine()
+    feeds = {name: engine.value(array) for name, array in hand_built.feeds().items()}
+    prompts = [engine.value(np.full((1, size), number, np.float32)) for number in (1, 2)]
+    kept, edited = ({**feeds, "prompt": prompt} for prompt in prompts)
+    states = sorted(read_ids(manifest.edits["corrected"]))[lacks:]
+    found = Expectations(manifest).of("run", kept, edited, None, POLICIES["balanced"], "auto", frozenset(states))
+    assert (found.moments, found.error) == (moments, None)
+    assert "another 'prompt'" in found.reason and "another 'prompt'" in found.basis
 
 
 def test_a_model_without_group_norm_says_so(hand_built: Any) -> None:
