@@ -45,6 +45,7 @@ def evaluate_main(
     causal: Annotated[Path | None, typer.Option(help="Directory of the autoregressive baseline of code.")] = None,
     count: Annotated[int, typer.Option(min=1, help="Held-out patterns, and half as many beginnings of code.")] = 200,
     tokens: Annotated[int, typer.Option(min=1, help="New tokens of a completion of code.")] = 128,
+    batches: Annotated[int, typer.Option(min=1, help="Bits per character are of so many times 32 windows.")] = 16,
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch and of ONNX Runtime.")] = 1,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
 ) -> None:
@@ -52,9 +53,10 @@ def evaluate_main(
     import torch
 
     torch.set_num_threads(threads)
-    bits = {f"{name.value} (at most)": _bits(path, name) for name, path in _models(patterns, python)}
+    diffusion = {CorpusName.PATTERNS: patterns, CorpusName.PYTHON: python}
+    bits = {f"{name.value} (at most)": _bits(path, name, batches) for name, path in diffusion.items()}
     if causal is not None:
-        bits["python, autoregressive"] = _bits(causal, CorpusName.PYTHON, causal=True)
+        bits["python, autoregressive"] = _bits(causal, CorpusName.PYTHON, batches, causal=True)
     scores: dict[str, Rows] = {
         "patterns": _patterns(patterns, count, threads),
         "python": _code(python, causal, max(count // 2, 1), tokens, threads),
@@ -67,15 +69,11 @@ def evaluate_main(
         console.print(_table(name, rows))
 
 
-def _models(patterns: Path, python: Path) -> list[tuple[CorpusName, Path]]:
-    return [(CorpusName.PATTERNS, patterns), (CorpusName.PYTHON, python)]
-
-
-def _bits(folder: Path, name: CorpusName, *, causal: bool = False) -> float:
+def _bits(folder: Path, name: CorpusName, batches: int, *, causal: bool = False) -> float:
     from retouch.models.code_lm._scoring import causal_bits, held_out_bits
 
     score = causal_bits if causal else held_out_bits
-    return score(load_code_lm(folder), held_out(name, load_tokenizer(folder)), _LENGTHS[name])
+    return score(load_code_lm(folder), held_out(name, load_tokenizer(folder)), _LENGTHS[name], batches)
 
 
 def _patterns(model: Path, count: int, threads: int) -> Rows:
