@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench bench-families bench-size bench-text code-lm-train demo demo-terrain demo-text kernels plugins fidelity generations-study norm-study scenes-train validate test test-fast test-native test-optimum test-ort-matrix lint clean
+.PHONY: bench bench-families bench-size bench-text code-lm-evaluate code-lm-train demo demo-terrain demo-text kernels plugins fidelity generations-study norm-study scenes-train validate test test-fast test-native test-optimum test-ort-matrix lint clean
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -71,9 +71,25 @@ scenes-train: $(STAMP)
 generations-study: $(STAMP)
 	$(BIN)/python -m retouch.validation.generations --out out/generations --write docs/generations.md
 
-# Goes on where it was stopped; models/code_lm/README.md has the options.
+# Goes on where it was stopped; models/code_lm/README.md says what comes out. CPU minutes of the three trainings.
+CODE_LM := build/code_lm
+PATTERNS_MINUTES ?= 20
+CAUSAL_MINUTES ?= 30
+PYTHON_MINUTES ?= 60
+TRAIN_CODE_LM := $(BIN)/python -m retouch.models.code_lm.train
 code-lm-train: $(STAMP)
-	$(BIN)/python -m retouch.models.code_lm.train --work build/code_lm --out build/code_lm/model
+	$(TRAIN_CODE_LM) --corpus patterns --hidden 128 --layers 4 --length 288 --minutes $(PATTERNS_MINUTES) \
+		--work $(CODE_LM)/patterns --out $(CODE_LM)/patterns/model
+	$(TRAIN_CODE_LM) --corpus python --kind causal --minutes $(CAUSAL_MINUTES) \
+		--work $(CODE_LM)/causal --out $(CODE_LM)/causal/model
+	$(TRAIN_CODE_LM) --corpus python --begin $(CODE_LM)/causal/model --minutes $(PYTHON_MINUTES) \
+		--work $(CODE_LM)/python --out $(CODE_LM)/python/model
+	$(BIN)/python -m retouch.models.code_lm.picture patterns=$(CODE_LM)/patterns "python, next token"=$(CODE_LM)/causal \
+		python=$(CODE_LM)/python -o $(CODE_LM)/training.png
+
+code-lm-evaluate: $(STAMP)
+	$(BIN)/python -m retouch.validation.text.evaluate --patterns $(CODE_LM)/patterns/model \
+		--python $(CODE_LM)/python/model --causal $(CODE_LM)/causal/model
 
 # Takes about ten minutes; writes the tables and the picture of docs/group-norm.md. Measure on a quiet machine.
 norm-study: $(STAMP)
