@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from retouch.bundle import SymbolsSpec, TextBundle
+from retouch.bundle import DecoderSpec, SymbolsSpec, TextBundle
 from retouch.errors import ModelError
 from retouch.export.decoder import DecoderWeights, export_decoder
 from retouch.models._load import CONFIG, read_json
@@ -47,7 +47,7 @@ def export_language_model(
         raise ModelError(f"{folder / CONFIG} has no {error}, which its model_type asks for. Save it again.") from error
     checkpoint = Checkpoint(folder)
     weights = DecoderWeights(spec, lambda name: checkpoint.stacked(found.sources(name, config)))
-    return export_decoder(spec, weights, output, tokenizer=_symbols(folder), tell=tell)
+    return export_decoder(spec, weights, output, tokenizer=_symbols(folder, spec), tell=tell)
 
 
 def is_language_model(directory: Path) -> bool:
@@ -58,7 +58,8 @@ def is_language_model(directory: Path) -> bool:
     return any(adapter.model_type == model_type for adapter in DECODERS)
 
 
-def _symbols(folder: Path) -> SymbolsSpec | None:
+def _symbols(folder: Path, spec: DecoderSpec) -> SymbolsSpec | None:
+    """The symbols of a tokenizer of ours; other kinds are left to the caller."""
     if not (folder / _TOKENIZER).is_file():
         return None
     data = read_json(folder / _TOKENIZER)
@@ -67,4 +68,9 @@ def _symbols(folder: Path) -> SymbolsSpec | None:
     symbols = data.get("symbols")
     if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
         raise ModelError(f"Expected {folder / _TOKENIZER} to list symbols, got {symbols!r:.80}. Save the model again.")
+    if len(symbols) + 2 != spec.vocabulary:
+        raise ModelError(
+            f"Expected {folder / _TOKENIZER} to list {spec.vocabulary - 2} symbols, as the model's vocabulary has "
+            f"beside end and mask, got {len(symbols)}. Take the tokenizer that the model was trained with."
+        )
     return SymbolsSpec(tuple(symbols))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from retouch.bundle import TextBundle
+from retouch.bundle import DecoderSpec, TextBundle
 from retouch.errors import FeedError, RegionError, RunError, RunFileError, SamplingError
 from retouch.states import StateStore
 from retouch.text import PRESETS, Masks, SamplerOptions, Step, TextSession, Window
@@ -88,6 +88,7 @@ def test_prompts_are_checked(session: TextSession) -> None:
         ([1, spec.mask_id], "without the mask token"),
         ([1, 4000], "from 0 to"),
         ("tab\t", "four spaces"),
+        ("a \N{MEDIUM SHADE}", "characters that the tokenizer has"),  # what a mask is shown as
     ]:
         with pytest.raises(FeedError, match=match):
             session.generate(prompt, 9)
@@ -102,6 +103,31 @@ def test_prompts_are_checked(session: TextSession) -> None:
         session.generate("a", 9, seed=-1)
     with pytest.raises(SamplingError, match="presets"):
         session.generate("a", 9, options="fastest")
+
+
+class _Marking:
+    """A tokenizer that has a spelling for the mask, as many have."""
+
+    def __init__(self, spec: DecoderSpec) -> None:
+        self.vocabulary, self.mask_id, self.eos_id = spec.vocabulary, spec.mask_id, spec.eos_id
+
+    def encode(self, text: str) -> list[int]:
+        return [self.mask_id if part == "<|mask|>" else 1 for part in text.split()]
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return ["<|mask|>" if token == self.mask_id else "x " for token in ids]
+
+
+def test_a_mask_that_is_spelled_out_is_no_mask(random_bundle: TextBundle) -> None:
+    """In a prompt, or in what an edit puts in, it would be chosen by the model instead of read by it."""
+    with TextSession(random_bundle) as opened:
+        assert opened.tokens_of("<|mask|>").max() < opened.model.spec.eos_id  # characters like any others
+    with TextSession(random_bundle, tokenizer=_Marking(random_bundle.manifest.model)) as opened:
+        with pytest.raises(FeedError, match="without the mask token"):
+            opened.generate("a <|mask|> b", 9)
+        base = opened.generate("a b", 9)
+        with pytest.raises(FeedError, match="without the mask token"):
+            opened.edit(base, [(0, 1)], "<|mask|>")
 
 
 def test_other_tokenizers_are_refused(random_bundle: TextBundle) -> None:
