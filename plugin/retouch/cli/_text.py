@@ -56,6 +56,7 @@ def generate(
     temperature: Temperature = None,
     top_k: Annotated[int | None, typer.Option(min=1, help="Draw among so many likeliest tokens.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Draw among tokens with so much probability together.")] = None,
+    multi_block: Annotated[int, typer.Option(min=1, help="Edit so many finished blocks together; 1: none.")] = 1,
     seed: Seed = 0,
     cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Keep keys and values of finished blocks.")] = True,
     threads: Threads = None,
@@ -69,6 +70,7 @@ def generate(
     given["edit_threshold"] = edit_threshold
     options = replace(preset(preset_name), **{name: value for name, value in given.items() if value is not None})
     options = options if edits else replace(options, edit_threshold=None)
+    options = replace(options, multi_block=multi_block)
     with TextSession(bundle, threads=threads) as session:
         ids = session.tokens_of(_content(prompt))
         with TextView(session, ids, len(ids)) as view:

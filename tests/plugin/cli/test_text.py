@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from retouch.models.code_lm import PATTERNS_MODEL
-from retouch.text import Step, TextSession
+from retouch.text import Step, TextSession, preset
 from retouch.text_view import TextView
 from tests.plugin.cli.conftest import Call
 
@@ -46,6 +47,10 @@ def test_texts_go_to_standard_output(call: Call, bundle: Path, tmp_path: Path) -
     figures = call("text", "generate", bundle, "-p", PROMPT, "-n", 40, *plain).json
     assert figures["text"].rstrip("\n") == called.stdout.rstrip("\n")
     assert figures["report"]["edited"] == 0
+    together = call("text", "generate", bundle, "-p", PROMPT, "-n", 40, "--multi-block", 2, "--json", "-").json
+    with TextSession(bundle, threads=1) as session:
+        options = replace(preset("quality"), multi_block=2)
+        assert together["text"] == session.generate(PROMPT, 40, options=options).text
 
 
 def test_seeds_decide_what_is_drawn(call: Call, bundle: Path) -> None:
@@ -106,6 +111,7 @@ def test_bad_input_is_explained(call: Call, bundle: Path, tmp_path: Path) -> Non
         (("generate", bundle, "-p", "a\tb"), "four spaces"),
         (("generate", bundle, "-p", "@nowhere"), "file of a prompt"),
         (("generate", bundle, "-p", "a", "--threshold", 2), "from 0 to 1"),
+        (("generate", bundle, "-p", "a", "--no-edits", "--multi-block", 2), "Expected edits"),
         (("generate", tmp_path, "-p", "a"), "not a text bundle"),
         (("edit", tmp_path, "--tokens", "1:2"), "not the directory of a text"),
     ]:
