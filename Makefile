@@ -56,7 +56,7 @@ demo: $(STAMP)
 demo-terrain: $(STAMP)
 	$(BIN)/python -m retouch.validation.demo --out out/demo-terrain
 
-# A function is completed, and two of its spans are edited.
+# Code is completed, and two of its spans are edited.
 demo-text: $(STAMP)
 	$(BIN)/python -m retouch.validation.text.demo --out out/demo-text
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = [
     # The network
     "PATTERNS_MODEL",
-    "PYTHON_MODEL",
     "CodeLmConfig",
     "load_code_lm",
     "load_tokenizer",
@@ -24,7 +23,6 @@ __all__ = [
 
 from retouch.models.code_lm._checkpoint import (
     PATTERNS_MODEL,
-    PYTHON_MODEL,
     load_code_lm,
     load_tokenizer,
     save_code_lm,

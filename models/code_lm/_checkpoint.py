@@ -12,13 +12,10 @@ from retouch.tokens import CharacterTokenizer
 if TYPE_CHECKING:
     from retouch.models.code_lm._network import CodeLm
 
-__all__ = ["PATTERNS_MODEL", "PYTHON_MODEL", "load_code_lm", "load_tokenizer", "save_code_lm"]
+__all__ = ["PATTERNS_MODEL", "load_code_lm", "load_tokenizer", "save_code_lm"]
 
 PATTERNS_MODEL = Path(__file__).parent / "patterns"
 """The directory of a network that was trained on patterns."""
-
-PYTHON_MODEL = Path(__file__).parent / "python"
-"""The directory of a network that was trained on Python code."""
 
 
 def save_code_lm(network: CodeLm, tokenizer: CharacterTokenizer, folder: Path, *, half: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""A function is completed and two of its spans are edited, live, with what that costs."""
+"""Code is completed and two of its spans are edited, live, with what that costs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from rich.table import Table
 from rich.text import Text
 
 from retouch.calibrate import Sample, interleaved
-from retouch.models.code_lm import PYTHON_MODEL
+from retouch.models.code_lm import PATTERNS_MODEL
 from retouch.models.decoders import export_language_model
 from retouch.text import Candidate, EditMode, EditReport, EosRule, Generation, TextSession, preset
 from retouch.text_view import TextView
 
 __all__ = ["demo_main"]
 
-_PROMPT = "def read_lines(path):\n    with open(path) as file:\n"
+_PROMPT = "class WidthOwner:\n    def __init__(self, width, owner):\n"
 _SPAN = 16
 _CANDIDATES = 8
 _DRAWN = 0.8  # temperature: a greedy choice would give the same span again
@@ -54,22 +54,22 @@ class Row:
 
 def demo_main(
     out: Annotated[Path, typer.Option(help="Where bundle, texts, picture and table go.")] = Path("out/demo-text"),
-    model: Annotated[Path, typer.Option(help="Directory of a network.")] = PYTHON_MODEL,
-    prompt: Annotated[str, typer.Option(help="The beginning of a function; its argument is renamed.")] = _PROMPT,
-    argument: Annotated[str, typer.Option(help="What is replaced where it first occurs.")] = "path",
-    replacement: Annotated[str, typer.Option(help="What comes in its place.")] = "filename",
+    model: Annotated[Path, typer.Option(help="Directory of a network.")] = PATTERNS_MODEL,
+    prompt: Annotated[str, typer.Option(help="The beginning of a function or class.")] = _PROMPT,
+    argument: Annotated[str, typer.Option(help="What is replaced where it first occurs.")] = "owner",
+    replacement: Annotated[str, typer.Option(help="What comes in its place.")] = "title",
     tokens: Annotated[int, typer.Option(min=2 * _SPAN, help="New tokens.")] = 240,
     sampler: Annotated[str, typer.Option("--preset", help="How to sample.")] = "quality",
     repeats: Annotated[int, typer.Option(min=1, help="How often everything is measured.")] = 5,
     threads: Annotated[int, typer.Option(min=1, help="Threads of ONNX Runtime.")] = 1,
 ) -> None:
-    """Completes a function, renames its argument (exact), and chooses sixteen tokens anew (frozen)."""
+    """Completes code, renames an argument (exact), and chooses sixteen tokens anew (frozen), once and eight at once."""
     out.mkdir(parents=True, exist_ok=True)
     bundle = export_language_model(model, out / "bundle")
     options = replace(preset(sampler), eos=EosRule.IGNORED)
     with TextSession(bundle, threads=threads) as session:
         base = _shown(session, session.tokens_of(prompt), partial(session.generate, prompt, tokens, options=options))
-        edits = _edits(base, prompt.index(argument), argument, replacement)
+        edits = _edits(base, prompt.index(argument), argument, replacement, session.model.spec.eos_id)
         made = {
             name: _shown(session, base.padded, partial(_edit, session, base, candidate))
             for name, candidate in edits.items()
@@ -81,12 +81,14 @@ def demo_main(
     _report(out, base, made, rows)
 
 
-def _edits(base: Generation, place: int, argument: str, replacement: str) -> dict[str, Candidate]:
-    middle = base.prompt_tokens + (len(base.tokens) - base.prompt_tokens) // 2
+def _edits(base: Generation, place: int, argument: str, replacement: str, eos_id: int) -> dict[str, Candidate]:
+    """The edits by their modes. What is chosen anew is the beginning of a second text, where much is possible."""
+    ends = np.flatnonzero(base.tokens[:-_SPAN] == eos_id)
+    start = int(ends[0]) + 1 if ends.size else len(base.tokens) // 2
     drawn = replace(base.options, temperature=_DRAWN, top_p=0.95, edit_threshold=None)
     return {
         "exact": Candidate(characters=[(place, place + len(argument))], replacement=replacement),
-        "frozen": Candidate([(middle, middle + _SPAN)], mode=EditMode.FROZEN, options=drawn, seed=1),
+        "frozen": Candidate([(start, start + _SPAN)], mode=EditMode.FROZEN, options=drawn, seed=1),
     }
 
 

@@ -16,7 +16,6 @@ from rich.table import Table
 
 from retouch.models.code_lm import (
     PATTERNS_MODEL,
-    PYTHON_MODEL,
     CorpusName,
     held_out,
     held_out_patterns,
@@ -41,8 +40,8 @@ Rows = Mapping[str, PatternScore | CodeScore]
 
 def evaluate_main(
     patterns: Annotated[Path, typer.Option(help="Directory of the network of patterns.")] = PATTERNS_MODEL,
-    python: Annotated[Path, typer.Option(help="Directory of the network of code.")] = PYTHON_MODEL,
-    causal: Annotated[Path | None, typer.Option(help="Directory of the autoregressive baseline of code.")] = None,
+    python: Annotated[Path | None, typer.Option(help="Directory of a network of code.")] = None,
+    causal: Annotated[Path | None, typer.Option(help="Directory of an autoregressive baseline of code.")] = None,
     count: Annotated[int, typer.Option(min=1, help="Held-out patterns, and half as many beginnings of code.")] = 200,
     tokens: Annotated[int, typer.Option(min=1, help="New tokens of a completion of code.")] = 128,
     batches: Annotated[int, typer.Option(min=1, help="Bits per character are of so many times 32 windows.")] = 16,
@@ -53,14 +52,14 @@ def evaluate_main(
     import torch
 
     torch.set_num_threads(threads)
-    diffusion = {CorpusName.PATTERNS: patterns, CorpusName.PYTHON: python}
-    bits = {f"{name.value} (at most)": _bits(path, name, batches) for name, path in diffusion.items()}
+    bits = {"patterns (at most)": _bits(patterns, CorpusName.PATTERNS, batches)}
+    if python is not None:
+        bits["python (at most)"] = _bits(python, CorpusName.PYTHON, batches)
     if causal is not None:
         bits["python, autoregressive"] = _bits(causal, CorpusName.PYTHON, batches, causal=True)
-    scores: dict[str, Rows] = {
-        "patterns": _patterns(patterns, count, threads),
-        "python": _code(python, causal, max(count // 2, 1), tokens, threads),
-    }
+    scores: dict[str, Rows] = {"patterns": _patterns(patterns, count, threads)}
+    if python is not None or causal is not None:
+        scores["python"] = _code(python, causal, max(count // 2, 1), tokens, threads)
     if json_file is not None:
         _write(json_file, bits, scores)
     console = Console()
@@ -84,16 +83,17 @@ def _patterns(model: Path, count: int, threads: int) -> Rows:
             return {name: score_patterns(session, texts, options) for name, options in _SAMPLERS.items()}
 
 
-def _code(model: Path, causal: Path | None, count: int, tokens: int, threads: int) -> Rows:
+def _code(model: Path | None, causal: Path | None, count: int, tokens: int, threads: int) -> Rows:
     from retouch.validation.text._causal import complete_causally
 
     prompts = code_prompts(count)
     scores: dict[str, CodeScore] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        bundle = export_language_model(model, Path(folder) / "bundle")
-        with TextSession(bundle, threads=threads) as session:
-            for name, options in _SAMPLERS.items():
-                scores[name] = score_code(prompts, partial(_completed, session, tokens, options))
+    if model is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            bundle = export_language_model(model, Path(folder) / "bundle")
+            with TextSession(bundle, threads=threads) as session:
+                for name, options in _SAMPLERS.items():
+                    scores[name] = score_code(prompts, partial(_completed, session, tokens, options))
     if causal is not None:
         network, tokenizer = load_code_lm(causal), load_tokenizer(causal)
         scores["autoregressive"] = score_code(prompts, partial(complete_causally, network, tokenizer, tokens))

@@ -1,4 +1,4 @@
-"""Completes a function and edits it: ``python -m retouch.validation.text.demo``."""
+"""Completes code and edits it: ``python -m retouch.validation.text.demo``."""
 
 from __future__ import annotations
 

@@ -95,10 +95,11 @@ def test_networks_are_evaluated(tmp_path: Path) -> None:
 
 
 def test_the_demo_edits_what_it_completed(tmp_path: Path) -> None:
-    demo_main(tmp_path, PATTERNS_MODEL, "class WidthOwner:\n", "Owner", "Title", tokens=60, repeats=1)
+    demo_main(tmp_path, PATTERNS_MODEL, "class WidthOwner:\n", "Owner", "Title", tokens=240, repeats=1)
     data = json.loads((tmp_path / "texts.json").read_text())
     assert data["texts"]["exact"].startswith("class WidthTitle:\n")
     base, frozen = data["texts"]["base"], data["texts"]["frozen"]
+    assert frozen != base
     assert frozen[:30] == base[:30]
     assert len([name for name in data["texts"] if name.startswith("frozen, candidate")]) == 8
     assert data["texts"]["frozen, candidate 1"] == frozen
