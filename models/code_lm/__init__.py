@@ -19,6 +19,7 @@ __all__ = [
     "python_source",
     "stripped",
     "training_patterns",
+    "unseen_patterns",
 ]
 
 from retouch.models.code_lm._checkpoint import (
@@ -30,5 +31,5 @@ from retouch.models.code_lm._checkpoint import (
 from retouch.models.code_lm._config import CodeLmConfig
 from retouch.models.code_lm._corpora import CorpusName, corpora, held_out
 from retouch.models.code_lm._corpus import Corpus
-from retouch.models.code_lm._patterns import held_out_patterns, pattern_text, training_patterns
+from retouch.models.code_lm._patterns import held_out_patterns, pattern_text, training_patterns, unseen_patterns
 from retouch.models.code_lm._python_source import python_source, stripped

@@ -5,14 +5,13 @@ from __future__ import annotations
 from enum import Enum
 
 from retouch.models.code_lm._corpus import Corpus
-from retouch.models.code_lm._patterns import held_out_patterns, training_patterns
+from retouch.models.code_lm._patterns import TRAINING_PATTERNS, held_out_patterns, training_patterns
 from retouch.models.code_lm._python_source import python_source
 from retouch.models.code_lm._symbols import learned_symbols
 from retouch.tokens import CharacterTokenizer, code_characters
 
 __all__ = ["CorpusName", "corpora", "held_out"]
 
-_PATTERNS = 12_000
 _HELD_OUT = 200
 _LEARNED_SYMBOLS = 256
 
@@ -32,7 +31,11 @@ def corpora(name: CorpusName) -> tuple[CharacterTokenizer, Corpus, Corpus]:
     """
     if name is CorpusName.PATTERNS:
         tokenizer = code_characters()
-        return tokenizer, Corpus.of(training_patterns(_PATTERNS), tokenizer, whole=True), held_out(name, tokenizer)
+        return (
+            tokenizer,
+            Corpus.of(training_patterns(TRAINING_PATTERNS), tokenizer, whole=True),
+            held_out(name, tokenizer),
+        )
     texts = python_source()
     tokenizer = learned_symbols(texts, _LEARNED_SYMBOLS)
     return tokenizer, Corpus.of(texts, tokenizer), held_out(name, tokenizer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-__all__ = ["held_out_patterns", "pattern_text", "training_patterns"]
+__all__ = ["TRAINING_PATTERNS", "held_out_patterns", "pattern_text", "training_patterns", "unseen_patterns"]
 
 _NAMES = (
     "width",
@@ -35,6 +35,9 @@ _NAMES = (
 )
 _SERVICES = ("parser", "loader", "worker", "cache", "router", "mailer")
 _VERBS = ("loading", "loaded"), ("sending", "sent"), ("checking", "checked"), ("writing", "written")
+TRAINING_PATTERNS = 12_000
+"""How many texts the network of patterns learns from."""
+
 _TRAINING_SEED = 1
 _HELD_OUT_SEED = 2
 
@@ -83,6 +86,12 @@ def training_patterns(count: int) -> Iterator[str]:
 def held_out_patterns(count: int) -> Iterator[str]:
     """So many texts of other seeds, for measuring."""
     return _texts(count, _HELD_OUT_SEED)
+
+
+def unseen_patterns(count: int) -> list[str]:
+    """Those of so many held-out texts that are not learned from: logs. Of classes and tables there are too few."""
+    learned = set(training_patterns(TRAINING_PATTERNS))
+    return [text for text in held_out_patterns(count) if text not in learned]
 
 
 def _texts(count: int, course: int) -> Iterator[str]:

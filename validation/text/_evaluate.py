@@ -21,6 +21,7 @@ from retouch.models.code_lm import (
     held_out_patterns,
     load_code_lm,
     load_tokenizer,
+    unseen_patterns,
 )
 from retouch.models.decoders import export_language_model
 from retouch.text import PRESETS, SamplerOptions, TextReport, TextSession
@@ -57,7 +58,8 @@ def evaluate_main(
         bits["python (at most)"] = _bits(python, CorpusName.PYTHON, batches)
     if causal is not None:
         bits["python, autoregressive"] = _bits(causal, CorpusName.PYTHON, batches, causal=True)
-    scores: dict[str, Rows] = {"patterns": _patterns(patterns, count, threads)}
+    texts = {"patterns": list(held_out_patterns(count)), "patterns not learned from": unseen_patterns(count)}
+    scores = {name: _patterns(patterns, chosen, threads) for name, chosen in texts.items() if chosen}
     if python is not None or causal is not None:
         scores["python"] = _code(python, causal, max(count // 2, 1), tokens, threads)
     if json_file is not None:
@@ -75,8 +77,7 @@ def _bits(folder: Path, name: CorpusName, batches: int, *, causal: bool = False)
     return score(load_code_lm(folder), held_out(name, load_tokenizer(folder)), _LENGTHS[name], batches)
 
 
-def _patterns(model: Path, count: int, threads: int) -> Rows:
-    texts = list(held_out_patterns(count))
+def _patterns(model: Path, texts: list[str], threads: int) -> Rows:
     with tempfile.TemporaryDirectory() as folder:
         bundle = export_language_model(model, Path(folder) / "bundle")
         with TextSession(bundle, threads=threads) as session:

@@ -6,7 +6,7 @@ import ast
 
 import torch
 
-from retouch.models.code_lm import Corpus, held_out_patterns, pattern_text, stripped, training_patterns
+from retouch.models.code_lm import Corpus, held_out_patterns, pattern_text, stripped, training_patterns, unseen_patterns
 from retouch.models.code_lm._symbols import learned_symbols
 from retouch.tokens import code_characters
 
@@ -16,6 +16,14 @@ def test_patterns_are_drawn_from_seeds() -> None:
     texts = list(training_patterns(40))
     assert len(set(texts)) > 30
     assert not set(texts) & set(held_out_patterns(40)) - {text for text in texts if " + " in text}
+
+
+def test_unseen_patterns_are_logs() -> None:
+    """Every class and every table of the others is among the texts that are learned from."""
+    unseen = unseen_patterns(60)
+    assert 10 < len(unseen) < 30
+    assert all("INFO" in text for text in unseen)
+    assert set(unseen) < set(held_out_patterns(60))
 
 
 def test_patterns_keep_their_promises() -> None:

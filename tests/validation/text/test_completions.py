@@ -87,7 +87,7 @@ def test_networks_are_evaluated(tmp_path: Path) -> None:
     out = tmp_path / "figures.json"
     evaluate_main(PATTERNS_MODEL, PATTERNS_MODEL, PATTERNS_MODEL, count=4, tokens=20, batches=1, json_file=out)
     figures = json.loads(out.read_text())
-    assert set(figures) == {"bits_per_character", "patterns", "python"}
+    assert set(figures) == {"bits_per_character", "patterns", "patterns not learned from", "python"}
     assert set(figures["python"]) == {*figures["patterns"], "autoregressive"}
     assert figures["python"]["autoregressive"]["tokens_per_forward"] == 1
     assert figures["bits_per_character"]["patterns (at most)"] < 1
