@@ -37,16 +37,16 @@ class Row:
 
     Attributes:
         name: what was done.
-        forwards: reads of the model.
-        read: tokens that they were of.
+        forwards: reads of the model; of several edits each one's own, mean.
+        read: tokens that they were of, likewise.
         cpu_ms: CPU time of the process, median; of several edits at once, each one's share.
         wall_ms: time on the clock, likewise.
         ratio: CPU time over that of making the text again.
     """
 
     name: str
-    forwards: int
-    read: int
+    forwards: float
+    read: float
     cpu_ms: float
     wall_ms: float
     ratio: float
@@ -126,28 +126,29 @@ def _rows(
 ) -> list[Row]:
     prompt, length = base.tokens[: base.prompt_tokens].tolist(), len(base.tokens) - base.prompt_tokens
     again = partial(session.generate, prompt, length, options=base.options)
-    ways: dict[str, Callable[[], Generation]] = {
-        "make it again": again,
-        "make it again, without a cache": partial(again, cache=False),
-        **{f"edit, {name}": partial(_edit, session, base, candidate) for name, candidate in edits.items()},
-        f"{len(several)} frozen edits at once, each": lambda: session.edit_many(base, several)[0],
+    ways: dict[str, Callable[[], list[Generation]]] = {
+        "make it again": lambda: [again()],
+        "make it again, without a cache": lambda: [again(cache=False)],
+        **{f"edit, {name}": lambda one=candidate: [_edit(session, base, one)] for name, candidate in edits.items()},
+        f"{len(several)} frozen edits one by one, each": lambda: [_edit(session, base, one) for one in several],
+        f"{len(several)} frozen edits at once, each": lambda: session.edit_many(base, several),
     }
     made = {name: make() for name, make in ways.items()}
     costs = interleaved({name: partial(_dropped, session, make) for name, make in ways.items()}, repeats)
-    shares = {name: len(several) if name.endswith("each") else 1 for name in ways}
-    return [_row(name, made[name], costs[name], costs["make it again"], shares[name]) for name in ways]
+    return [_row(name, made[name], costs[name], costs["make it again"]) for name in ways]
 
 
-def _dropped(session: TextSession, make: Callable[[], Generation]) -> None:
-    session.drop(make())
+def _dropped(session: TextSession, make: Callable[[], list[Generation]]) -> None:
+    for made in make():
+        session.drop(made)
 
 
-def _row(name: str, made: Generation, cost: Sample, again: Sample, edits: int) -> Row:
-    report = made.report
-    read = report.recomputed if isinstance(report, EditReport) else report.read
-    return Row(
-        name, report.forwards, read, cost.cpu_ms / edits, cost.wall_ms / edits, cost.cpu_ms / edits / again.cpu_ms
-    )
+def _row(name: str, made: Sequence[Generation], cost: Sample, again: Sample) -> Row:
+    reports, count = [one.report for one in made], len(made)
+    forwards = sum(report.forwards for report in reports)
+    read = sum(report.recomputed if isinstance(report, EditReport) else report.read for report in reports)
+    cpu_ms = cost.cpu_ms / count
+    return Row(name, forwards / count, read / count, cpu_ms, cost.wall_ms / count, cpu_ms / again.cpu_ms)
 
 
 def _report(out: Path, base: Generation, made: Mapping[str, Generation], rows: Sequence[Row]) -> None:
@@ -180,5 +181,7 @@ def _table(rows: Sequence[Row]) -> Table:
     table = Table("what", "reads", "tokens read", "CPU ms", "wall ms", "to making it again")
     for row in rows:
         ratio = f"1 / {1 / row.ratio:.1f}" if row.ratio < 1 else f"{row.ratio:.1f}"
-        table.add_row(row.name, str(row.forwards), str(row.read), f"{row.cpu_ms:.1f}", f"{row.wall_ms:.1f}", ratio)
+        table.add_row(
+            row.name, f"{row.forwards:.3g}", f"{row.read:.0f}", f"{row.cpu_ms:.1f}", f"{row.wall_ms:.1f}", ratio
+        )
     return table

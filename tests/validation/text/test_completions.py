@@ -105,6 +105,6 @@ def test_the_demo_edits_what_it_completed(tmp_path: Path) -> None:
     assert data["texts"]["frozen, candidate 1"] == frozen
     ratios = {row["name"]: row["ratio"] for row in data["rows"]}
     assert ratios["make it again"] == 1
-    assert len(ratios) == 5
+    assert len(ratios) == 6
     assert (tmp_path / "texts.svg").read_text().startswith("<svg")
     assert (tmp_path / "base.text" / "text_run.json").is_file()
