@@ -46,6 +46,9 @@ class Card(Protocol):
     def milliseconds(self, run: Callable[[], None]) -> float:
         """The median time that the card takes for what a function starts."""
 
+    def captured(self, run: Callable[[], object]) -> Callable[[], None]:
+        """What a function starts, as one launch where the card can."""
+
     def copy_milliseconds(self, size: int) -> float:
         """The time of the card's own copy of so many bytes."""
 
@@ -108,6 +111,21 @@ class TorchCard:
             stop.synchronize()
             times.append(float(start.elapsed_time(stop)))
         return float(np.median(times))
+
+    def captured(self, run: Callable[[], object]) -> Callable[[], None]:
+        """What a function starts, as a graph of CUDA."""
+        torch = self._torch
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(_WARM_UP):
+                run()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            run()
+        replay: Callable[[], None] = graph.replay
+        return replay
 
     def copy_milliseconds(self, size: int) -> float:
         """The time of a copy within the card's memory."""

@@ -1,6 +1,6 @@
 """Checks and times the CUDA kernels on a card: ``python -m retouch.trt_plugins.gpu_check``.
 
-Needs a CUDA build of PyTorch and ``make kernels``; no TensorRT. Writes ``gpu_check.json`` and ``gpu_check.md``.
+Needs a CUDA build of PyTorch and ``make kernels``; no TensorRT, unless engines are to be timed. Writes ``gpu_check.json`` and ``gpu_check.md``.
 Exits with 1 if a kernel is wrong, with 2 if there is no card or no library.
 """
 
@@ -13,12 +13,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from retouch.engines.tensorrt import Target
 from retouch.errors import RetouchError
 from retouch.files import replace_text
 from retouch.trt_plugins._card import Card, TorchCard
+from retouch.trt_plugins._engine_timings import EngineTiming, time_engines
 from retouch.trt_plugins._kernel_checks import KernelCheck, check_kernels
 from retouch.trt_plugins._kernel_library import KernelLibrary
 from retouch.trt_plugins._kernel_timings import Sizes, Timing, time_kernels
+from retouch.trt_plugins.steps import StepSizes, StepTiming, time_steps
 
 __all__ = ["GpuReport", "main", "page", "run"]
 
@@ -36,24 +39,30 @@ class GpuReport:
         card: its name, and the versions of what drives it.
         checks: how far every kernel was from its reference.
         timings: how fast they were.
+        steps: edit steps assembled from the kernels and PyTorch, against dense steps.
+        engines: edits by engines of a bundle, against its base graph's engine.
     """
 
     card: str
     checks: tuple[KernelCheck, ...]
     timings: tuple[Timing, ...]
+    steps: tuple[StepTiming, ...] = ()
+    engines: tuple[EngineTiming, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether every kernel is right."""
-        return all(check.passed for check in self.checks)
+        """Whether every kernel and every step is right."""
+        return all(check.passed for check in (*self.checks, *self.steps))
 
 
-def run(card: Card, library: KernelLibrary, sizes: Sizes | None = None) -> GpuReport:
-    """Checks the kernels, and times them if they are right."""
+def run(card: Card, library: KernelLibrary, sizes: Sizes | None = None, steps: StepSizes | None = None) -> GpuReport:
+    """Checks the kernels, and times them, and steps made of them, if they are right."""
     sizes = sizes or Sizes()
     checks = tuple(check_kernels(card, library, rows=sizes.checked_rows))
-    right = all(check.passed for check in checks)
-    return GpuReport(card.name, checks, tuple(time_kernels(card, library, sizes)) if right else ())
+    if not all(check.passed for check in checks):
+        return GpuReport(card.name, checks, ())
+    timings = tuple(time_kernels(card, library, sizes))
+    return GpuReport(card.name, checks, timings, tuple(time_steps(card, library, steps or StepSizes())))
 
 
 def page(report: GpuReport) -> str:
@@ -70,6 +79,23 @@ def page(report: GpuReport) -> str:
         f"{timing.share:.0%} of {timing.against} |"
         for timing in report.timings
     ]
+    lines += [
+        "",
+        "| step, float16 | active rows | edit ms | dense ms | times faster | error | |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {step.step} | {step.rows} ({step.share:.0%}) | {step.edit_milliseconds:.3f} | {step.dense_milliseconds:.3f} | "
+        f"{step.speedup:.1f} | {step.error:.1e} | {'right' if step.passed else 'WRONG'} |"
+        for step in report.steps
+    ]
+    if report.engines:
+        lines += ["", "| engines | active rows | edit ms | base ms | times faster |", "|---|---|---|---|---|"]
+        lines += [
+            f"| {run.engine} | {run.rows} ({run.share:.0%}) | {run.edit_milliseconds:.3f} | {run.base_milliseconds:.3f} | "
+            f"{run.speedup:.1f} |"
+            for run in report.engines
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -77,11 +103,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
     parser = argparse.ArgumentParser(prog="python -m retouch.trt_plugins.gpu_check", description=__doc__)
     parser.add_argument("--library", default=_LIBRARY, help=f"the kernels' library; default {_LIBRARY}")
+    parser.add_argument("--tensorrt", type=Path, metavar="BUNDLE", help="time the engines built from this bundle, too")
+    parser.add_argument("--target", choices=[*Target], default=Target.TENSORRT_RTX, help="what runs these")
     parser.add_argument("--out", type=Path, default=Path(), help="folder of the report")
     options = parser.parse_args(arguments)
     try:
         library = KernelLibrary(options.library)
         report = run(TorchCard(), library)
+        if options.tensorrt is not None:
+            engines = tuple(time_engines(options.tensorrt, Target(options.target), StepSizes().shares))
+            report = dataclasses.replace(report, engines=engines)
     except RetouchError as error:
         sys.stderr.write(f"error: {error}\n")
         return _NOT_HERE

@@ -38,6 +38,12 @@ class Host:
         run()
         return (time.perf_counter() - start) * 1e3
 
+    def captured(self, run: Callable[[], object]) -> Callable[[], None]:
+        def start() -> None:
+            run()
+
+        return start
+
     def copy_milliseconds(self, size: int) -> float:
         return self.milliseconds(lambda: np.ones(size, np.uint8).copy())
 
