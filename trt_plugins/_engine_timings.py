@@ -50,7 +50,7 @@ class EngineTiming:
 
 
 def time_engines(path: Path, target: Target, shares: tuple[float, ...]) -> Iterator[EngineTiming]:
-    """Edits of blocks in the middle with ``cached`` moments, on random feeds; regions that no profile takes are left out.
+    """Edits of blocks in the middle with ``cached`` moments, on random feeds; without regions that no profile takes.
 
     Raises:
         EngineMissingError: an engine, the library or a card is missing.
@@ -113,9 +113,8 @@ def _block(dims: tuple[int, ...], share: float) -> NDArray[np.bool_]:
     side = share ** (1 / len(dims))
     lengths = [max(1, round(size * side)) for size in dims]
     mask = np.zeros(dims, np.bool_)
-    mask[
-        tuple(slice((size - part) // 2, (size - part) // 2 + part) for size, part in zip(dims, lengths, strict=True))
-    ] = True
+    starts = [(size - length) // 2 for size, length in zip(dims, lengths, strict=True)]
+    mask[tuple(slice(start, start + length) for start, length in zip(starts, lengths, strict=True))] = True
     return mask
 
 

@@ -1,6 +1,7 @@
 """Checks and times the CUDA kernels on a card: ``python -m retouch.trt_plugins.gpu_check``.
 
-Needs a CUDA build of PyTorch and ``make kernels``; no TensorRT, unless engines are to be timed. Writes ``gpu_check.json`` and ``gpu_check.md``.
+Needs a CUDA build of PyTorch and ``make kernels``; no TensorRT, unless engines are to be timed. Writes
+``gpu_check.json`` and ``gpu_check.md``.
 Exits with 1 if a kernel is wrong, with 2 if there is no card or no library.
 """
 
@@ -79,24 +80,23 @@ def page(report: GpuReport) -> str:
         f"{timing.share:.0%} of {timing.against} |"
         for timing in report.timings
     ]
-    lines += [
-        "",
-        "| step, float16 | active rows | edit ms | dense ms | times faster | error | |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {step.step} | {step.rows} ({step.share:.0%}) | {step.edit_milliseconds:.3f} | {step.dense_milliseconds:.3f} | "
-        f"{step.speedup:.1f} | {step.error:.1e} | {'right' if step.passed else 'WRONG'} |"
-        for step in report.steps
-    ]
+    lines += ["", "| step, float16 | active rows | edit ms | dense ms | times faster | error | |"]
+    lines += ["|---|---|---|---|---|---|---|", *map(_step_line, report.steps)]
     if report.engines:
         lines += ["", "| engines | active rows | edit ms | base ms | times faster |", "|---|---|---|---|---|"]
-        lines += [
-            f"| {run.engine} | {run.rows} ({run.share:.0%}) | {run.edit_milliseconds:.3f} | {run.base_milliseconds:.3f} | "
-            f"{run.speedup:.1f} |"
-            for run in report.engines
-        ]
+        lines += map(_engine_line, report.engines)
     return "\n".join(lines) + "\n"
+
+
+def _step_line(step: StepTiming) -> str:
+    times = f"{step.edit_milliseconds:.3f} | {step.dense_milliseconds:.3f} | {step.speedup:.1f}"
+    verdict = "right" if step.passed else "WRONG"
+    return f"| {step.step} | {step.rows} ({step.share:.0%}) | {times} | {step.error:.1e} | {verdict} |"
+
+
+def _engine_line(run: EngineTiming) -> str:
+    times = f"{run.edit_milliseconds:.3f} | {run.base_milliseconds:.3f} | {run.speedup:.1f}"
+    return f"| {run.engine} | {run.rows} ({run.share:.0%}) | {times} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

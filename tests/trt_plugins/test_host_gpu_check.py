@@ -17,7 +17,15 @@ from retouch.trt_plugins._card import Buffer
 from retouch.trt_plugins._kernel_checks import check_kernels
 from retouch.trt_plugins._kernel_library import KernelLibrary
 from retouch.trt_plugins._kernel_timings import Sizes
+from retouch.trt_plugins.steps import StepSizes
 
+STEPS = StepSizes(
+    (0.1, 1.0),
+    {"side": 3, "blocks": 1, "heads": 1, "width": 8},
+    {"side": 2, "channels": (4,), "attention": 0, "groups": 2},
+    "cpu",
+    "float32",
+)
 SMALL = Sizes(12, 1 << 12, 16, 4, (8,), 1, 16, 40, (32,))
 
 
@@ -66,7 +74,7 @@ class Broken(KernelLibrary):
 
 
 def test_every_kernel_is_checked_and_timed(host_library: Path) -> None:
-    report = gpu_check.run(Host(), KernelLibrary(host_library), SMALL)
+    report = gpu_check.run(Host(), KernelLibrary(host_library), SMALL, STEPS)
     assert report.passed
     kernels = (
         "gather_rows",
@@ -86,7 +94,9 @@ def test_every_kernel_is_checked_and_timed(host_library: Path) -> None:
         "edit_attention",
     ]
     assert all(timing.rate > 0 and timing.share > 0 for timing in report.timings)
+    assert [(step.step, step.rows) for step in report.steps] == [("DiT", 1), ("DiT", 9), ("UNet", 1), ("UNet", 4)]
     text = gpu_check.page(report)
+    assert "| UNet | 4 (100%) |" in text and "engines" not in text
     assert text.startswith("# Kernels on host") and "WRONG" not in text and "% of attention |" in text
 
 
@@ -112,6 +122,7 @@ def test_without_a_card_or_a_library(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_the_command_writes_its_report(host_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_check, "TorchCard", Host)
     monkeypatch.setattr(gpu_check, "Sizes", lambda: SMALL)
+    monkeypatch.setattr(gpu_check, "StepSizes", lambda: STEPS)
     assert gpu_check.main(["--library", str(host_library), "--out", str(tmp_path)]) == 0
     assert json.loads((tmp_path / "gpu_check.json").read_text())["card"] == "host"
     assert (tmp_path / "gpu_check.md").read_text().startswith("# Kernels on host")

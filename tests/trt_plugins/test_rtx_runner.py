@@ -27,6 +27,8 @@ from retouch.session import EditRequest
 from retouch.session._prepared import prepare
 from retouch.session._states_read import cached_inputs
 from retouch.trt_plugins import BuildOptions, build
+from retouch.trt_plugins._engine_timings import time_engines
+from retouch.trt_plugins.gpu_check import GpuReport, page
 from tests.trt_plugins import fake_runtime
 from tests.trt_plugins.fake_cuda import FakeCuda, driver
 
@@ -360,6 +362,15 @@ def test_an_aliased_output_takes_over_a_copy_of_its_input(
         assert got.tobytes() == expected.outputs["y"].tobytes()
         assert fed.numpy().tobytes() == OTHER.tobytes()
     assert card.names().count("cudaGraphLaunch") == 2
+
+
+def test_engines_are_timed_without_sessions(built: Bundle, card: FakeCuda) -> None:
+    small, large = time_engines(built.path, Target.TENSORRT_RTX, (0.02, 0.2, 1.0))
+    assert (small.engine, small.rows, large.rows) == (ENGINE, 4, 49)
+    assert small.speedup > 0 and large.base_milliseconds > 0
+    assert small.notes == ("profile 1 of 2, made for 16 rows", "launched as a captured graph")
+    report = GpuReport("host", (), (), engines=(small, large))
+    assert "| tensorrt-rtx | 49 (20%) |" in page(report)
 
 
 def test_manifests_of_before_are_read(built: Bundle, tmp_path: Path) -> None:
