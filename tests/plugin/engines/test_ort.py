@@ -14,6 +14,7 @@ import pytest
 
 from retouch.engines.ort import OrtEngine
 from retouch.engines.ort._prune import prune_file
+from retouch.engines.ort._runtime import require_providers
 from retouch.errors import BundleError, EngineError, EngineMissingError, RetouchError
 
 GRAPH = """<ir_version: 10, opset_import: ["" : 18]>
@@ -133,6 +134,15 @@ def test_values_that_the_graph_does_not_take_are_explained(tmp_path: Path) -> No
 def test_providers_are_a_list() -> None:
     with pytest.raises(RetouchError, match=r"Expected a list of execution providers.*\['CPUExecutionProvider'\]"):
         OrtEngine("CPUExecutionProvider")
+
+
+def test_the_tensorrt_of_another_major_version_is_explained() -> None:
+    with pytest.raises(
+        EngineMissingError, match=r"TensorrtExecutionProvider to load.*libnvinfer\.so\.10.*tensorrt-cu13<11"
+    ):
+        require_providers(["TensorrtExecutionProvider"], ["CPUExecutionProvider"], "to load")
+    with pytest.raises(EngineMissingError, match=r"CUDAExecutionProvider(?!.*libnvinfer)"):
+        require_providers(["CUDAExecutionProvider"], ["CPUExecutionProvider"], "to load")
 
 
 def test_a_missing_onnxruntime_is_explained(graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,10 @@ _DEVICES = {
     "TensorrtExecutionProvider": "cuda",
 }
 
+_TENSORRT_HINT = (
+    " TensorrtExecutionProvider is linked to one major version of TensorRT (onnxruntime-gpu 1.31: libnvinfer.so.10), and "
+    "`pip install tensorrt` may bring another: install `tensorrt-cu13<11` for it, in an environment of its own."
+)
 _HOW_TO_INSTALL = (
     'Install it with `pip install "retouch[cpu]"`, or `pip install "retouch[gpu]"` for an NVIDIA GPU; '
     "the two share one import name, so install only one of them."
@@ -38,11 +42,15 @@ def device_of(provider: str) -> str:
     return _DEVICES.get(provider, DEFAULT_DEVICE)
 
 
+def _hint(missing: Sequence[str]) -> str:
+    return _TENSORRT_HINT if "TensorrtExecutionProvider" in missing else ""
+
+
 def require_providers(wanted: Sequence[str], available: Sequence[str], when: str) -> None:
     """Raise an EngineMissingError if a provider that was asked for is not available."""
     missing = [provider for provider in wanted if provider not in available]
     if missing:
         raise EngineMissingError(
             f"Expected the execution provider {', '.join(missing)} {when}, got only {', '.join(available)}. "
-            f"Ask for one of these, or install an onnxruntime that has it. {_HOW_TO_INSTALL}"
+            f"Ask for one of these, or install an onnxruntime that has it. {_HOW_TO_INSTALL}{_hint(missing)}"
         )
