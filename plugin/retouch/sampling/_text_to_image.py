@@ -32,7 +32,7 @@ from retouch.sampling._recording import Recording
 from retouch.sampling._schedule import Schedule, Scheduler
 from retouch.sampling._states import MissingStates
 from retouch.sampling._trajectory import Trajectory
-from retouch.session import EditSession, GroupNormMode
+from retouch.session import ENGINES, EditSession, GroupNormMode
 from retouch.states import StateStore
 
 _KEPT_PROMPTS = 64
@@ -58,6 +58,7 @@ class TextToImage:
         scheduler: Scheduler | None = None,
         group_norm: GroupNormMode | None = None,
         store: StateStore | None = None,
+        engine: str = ENGINES[0],
     ) -> None:
         """Stores the arguments.
 
@@ -69,11 +70,15 @@ class TextToImage:
             group_norm: how GroupNorm sees edits; ``None`` means ``auto`` for bundles that were calibrated and
                 ``corrected`` for others: another prompt moves what GroupNorm sees.
             store: where states are kept; ``None`` means in memory, until the pipeline closes.
+            engine: what runs the denoiser and the decoder; see :class:`EditSession`. The text encoder always runs on
+                ONNX Runtime.
         """
         self._path = Path(path)
         self._engine = OrtEngine(providers, threads)
         self._scheduler = scheduler
-        self._session_options: dict[str, Any] = {"providers": providers, "threads": threads, "store": store}
+        self._session_options: dict[str, Any] = {
+            "providers": providers, "threads": threads, "store": store, "engine": engine
+        }
         self._group_norm = group_norm
         self._parts: _Parts | None = None
 

@@ -18,8 +18,8 @@ _DEVICES = {
 }
 
 _TENSORRT_HINT = (
-    " TensorrtExecutionProvider is linked to one major version of TensorRT (onnxruntime-gpu 1.31: libnvinfer.so.10), and "
-    "`pip install tensorrt` may bring another: install `tensorrt-cu13<11` for it, in an environment of its own."
+    " TensorrtExecutionProvider is linked to one major version of TensorRT (onnxruntime-gpu 1.31: libnvinfer.so.10), "
+    "and `pip install tensorrt` may bring another: install `tensorrt-cu13<11` for it, in an environment of its own."
 )
 _HOW_TO_INSTALL = (
     'Install it with `pip install "retouch[cpu]"`, or `pip install "retouch[gpu]"` for an NVIDIA GPU; '

@@ -39,9 +39,9 @@ class Slot:
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._addresses: dict[str, int] = {}
         self._context = loaded.context()
+        self._do(self._context.set_optimization_profile_async(profile, self.stream), f"profile {profile}")
         scratch = self.own("", loaded.scratch_size(profile))
         self._context.set_device_memory(scratch.address, scratch.size)
-        self._do(self._context.set_optimization_profile_async(profile, self.stream), f"profile {profile}")
 
     def own(self, name: str, size: int) -> Buffer:
         """Memory that stays with the slot under a name; it moves only if it has to grow."""
