@@ -98,6 +98,10 @@ class FakeCuda:
         self.calls.append(("cudaStreamCreateWithFlags", flags))
         return Code.cudaSuccess, stream
 
+    def cudaStreamDestroy(self, stream: int) -> tuple[Any, ...]:
+        assert not self.queues.pop(stream), "a stream was given back before it was waited for"
+        return (Code.cudaSuccess,)
+
     def cudaStreamSynchronize(self, stream: int) -> tuple[Any, ...]:
         assert stream not in self.captures, "a stream was waited for while it was captured"
         self.calls.append(("cudaStreamSynchronize", stream))

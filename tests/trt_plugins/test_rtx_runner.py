@@ -157,6 +157,20 @@ def test_a_region_takes_the_next_profile_or_a_full_run(built: Bundle, card: Fake
             session.edit(run, {"x": OTHER}, region=LARGE, fallback=False)
 
 
+def test_a_run_that_fails_does_not_spoil_the_next(
+    built: Bundle, stock: EditSession, card: FakeCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with EditSession(built, engine=ENGINE) as session:
+        run = session.base(FEEDS)
+        with monkeypatch.context() as patch:
+            patch.setattr(fake_runtime.Context, "execute_async_v3", lambda *_: False)
+            with pytest.raises(EngineError, match="tensorrt-rtx refuses a run of (prep|edit).onnx: no message"):
+                session.edit(run, {"x": OTHER}, region=SMALL)
+        result = session.edit(run, {"x": OTHER}, region=SMALL)
+        expected = stock.edit(stock.base(FEEDS), {"x": OTHER}, region=SMALL, fallback=False)
+        assert result.outputs["y"].tobytes() == expected.outputs["y"].tobytes()
+
+
 def test_several_edits_run_one_by_one_where_no_stacked_engine_was_built(built: Bundle, card: FakeCuda) -> None:
     with EditSession(built, engine=ENGINE) as session:
         run = session.base(FEEDS)
@@ -202,6 +216,7 @@ def test_memory_is_given_back_with_runs_and_sessions(built: Bundle, card: FakeCu
     session.close()
     del session, run
     assert card.used == 0
+    assert len(card.queues) == 1  # what is left is the stream that memory was given back on
 
 
 def test_threads_run_beside_each_other(built: Bundle, stock: EditSession, card: FakeCuda) -> None:

@@ -50,6 +50,10 @@ class Cuda:
         """A new stream that does not wait for the default one."""
         return int(self._check("cudaStreamCreateWithFlags", self._runtime.cudaStreamNonBlocking))
 
+    def destroy(self, stream: int) -> None:
+        """Gives a stream back."""
+        self._check("cudaStreamDestroy", stream)
+
     def synchronise(self, stream: int) -> None:
         """Waits for everything that was put on a stream."""
         self._check("cudaStreamSynchronize", stream)

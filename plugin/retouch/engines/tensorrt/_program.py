@@ -88,24 +88,21 @@ class TensorRtBinding:
         self._loaded: LoadedEngine = slots.loaded
         self._cuda: Cuda = slots.memory.cuda
         self._outputs = outputs
-        self._aliased = {tensor.alias for tensor in self._loaded.outputs.values()} - {None}
-        self._inputs = self._known(inputs)
-        self._read = {id(value) for value in self._inputs.values()}
-        self._staged: set[str] = set()
+        self._aliases = {tensor.alias: tensor.name for tensor in self._loaded.outputs.values() if tensor.alias}
+        self._bound = self._known(inputs)
+        self._bound_ids = {id(value) for value in self._bound.values()}
+        self._staged: dict[str, DeviceTensor] = {}
         self._placed: _Placed | None = None
         self.notes: tuple[str, ...] = ()
 
     def reads(self, value: object) -> bool:
         """Whether a run reads that value."""
-        return id(value) in self._read
+        return id(value) in self._bound_ids or any(value is staged for staged in self._staged.values())
 
     def run(self, changed: Mapping[str, Value]) -> dict[str, Value]:
         """The outputs, in fresh memory, after replacing the ``changed`` inputs."""
-        new = self._known(changed)
-        self._inputs.update(new)
-        self._staged |= new.keys()
-        self._read = {id(value) for value in self._inputs.values()} if new else self._read
-        staged = {name: self._inputs[name].shape for name in self._staged}
+        self._staged.update(self._known(changed))
+        staged = {name: value.shape for name, value in self._staged.items()}
         memory, last = self._slots.memory, self._placed
         with memory.used_by(self) as moves:
             same = last is not None and last.staged == staged
@@ -124,10 +121,11 @@ class TensorRtBinding:
         return {name: cast("DeviceTensor", value) for name, value in inputs.items() if name in self._loaded.inputs}
 
     def _profile(self) -> int:
-        missing = [name for name in self._loaded.inputs if name not in self._inputs]
+        inputs = {**self._bound, **self._staged}
+        missing = [name for name in self._loaded.inputs if name not in inputs]
         if missing:
             raise EngineError(f"Expected all inputs of {self._loaded.spec.graph}, but it lacks {', '.join(missing)}.")
-        shapes = {name: value.shape for name, value in self._inputs.items()}
+        shapes = {name: value.shape for name, value in inputs.items()}
         profile = self._loaded.profile_of(shapes)
         if profile is None:
             raise EngineError(
@@ -139,14 +137,16 @@ class TensorRtBinding:
     def _anew(self, slot: Slot, staged: Mapping[str, tuple[int, ...]], *, capture: bool) -> dict[str, Value]:
         """A run whose shapes or addresses are new to the slot; if that is wanted, captured for the next one."""
         self._placed = None
-        for name, value in self._inputs.items():
+        for name, value in {**self._bound, **self._staged}.items():
             slot.shape(name, value.shape)
             self._place_input(slot, name, value)
         shapes = {name: slot.output_shape(name) for name in self._loaded.outputs}
         small = sum(_size(self._loaded.outputs[name], shapes[name]) for name in self._outputs) <= _CAPTURED
         fresh = {} if small else self._fresh(slot, shapes)
         for name, tensor in self._loaded.outputs.items():
-            self._place_output(slot, tensor, fresh.get(name) or slot.own(name, _size(tensor, shapes[name])))
+            buffer = fresh.get(name) or slot.own(name, _size(tensor, shapes[name]))
+            slot.address(name, buffer.address)
+            self._place_alias(slot, tensor, buffer)
         slot.enqueue()
         graph = self._captured(slot) if small and capture else None
         results = self._collected(slot, shapes, fresh)
@@ -155,15 +155,18 @@ class TensorRtBinding:
         return results
 
     def _captured(self, slot: Slot) -> _Graph | None:
-        return _Graph(self._cuda, slot.capture()) if slot.capturable else None
+        """The run that the slot is ready for; what is read in host memory is not read again by a graph."""
+        on_host = any(tensor.on_host for tensor in self._loaded.inputs.values())
+        return _Graph(self._cuda, slot.capture()) if slot.capturable and not on_host else None
 
     def _again(self, last: _Placed) -> dict[str, Value]:
         """A run like the last one, but for the contents of the inputs that are copied into the slot's memory."""
         slot = last.slot
-        for name in self._staged - self._aliased:
-            self._inputs[name].copy_to(slot.own(name, self._inputs[name].nbytes).address, slot.stream)
-        for name, tensor in self._loaded.outputs.items():
-            self._place_output(slot, tensor, slot.own(name, _size(tensor, last.results[name])))
+        for name, value in self._staged.items():
+            self._place_input(slot, name, value)
+        for name in self._aliases.values():
+            tensor = self._loaded.outputs[name]
+            self._place_alias(slot, tensor, slot.own(name, _size(tensor, last.results[name])))
         if last.graph is None:
             last = self._placed = replace(last, graph=self._captured(slot))
         if last.graph is None:
@@ -173,8 +176,8 @@ class TensorRtBinding:
         return self._collected(slot, last.results, {})
 
     def _place_input(self, slot: Slot, name: str, value: DeviceTensor) -> None:
-        if name in self._aliased:
-            return
+        if name in self._aliases:
+            return  # it goes where the output is
         if self._loaded.inputs[name].on_host:
             slot.on_host(name, value.numpy())
         elif name in self._staged:
@@ -184,10 +187,10 @@ class TensorRtBinding:
         else:
             slot.address(name, value.buffer(slot.stream).address)
 
-    def _place_output(self, slot: Slot, tensor: Tensor, buffer: Buffer) -> None:
-        slot.address(tensor.name, buffer.address)
+    def _place_alias(self, slot: Slot, tensor: Tensor, buffer: Buffer) -> None:
         if tensor.alias is not None:  # contents of values do not change, so the engine works on a copy
-            self._inputs[tensor.alias].copy_to(buffer.address, slot.stream)
+            value = self._staged.get(tensor.alias) or self._bound[tensor.alias]
+            value.copy_to(buffer.address, slot.stream)
             slot.address(tensor.alias, buffer.address)
 
     def _fresh(self, slot: Slot, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Buffer]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from numpy.typing import NDArray
@@ -28,11 +28,11 @@ class Slot:
     """
 
     def __init__(self, loaded: LoadedEngine, profile: int, memory: DeviceMemory) -> None:
-        self.profile = profile
+        self._memory = memory
         self.stream = memory.cuda.stream()
+        self.profile = profile
         self.generation = 0
         self.last: weakref.ref[object] | None = None
-        self._memory = memory
         self._loaded = loaded
         self._own: dict[str, Buffer] = {}
         self._arrays: dict[str, NDArray[Any]] = {}
@@ -42,6 +42,10 @@ class Slot:
         self._do(self._context.set_optimization_profile_async(profile, self.stream), f"profile {profile}")
         scratch = self.own("", loaded.scratch_size(profile))
         self._context.set_device_memory(scratch.address, scratch.size)
+
+    def __del__(self) -> None:
+        with suppress(EngineError, AttributeError):  # there is no stream if it could not be made
+            self._memory.cuda.destroy(self.stream)
 
     def own(self, name: str, size: int) -> Buffer:
         """Memory that stays with the slot under a name; it moves only if it has to grow."""
@@ -119,7 +123,12 @@ class Slots:
     def lend(self, profile: int, preferred: Slot | None) -> Iterator[Slot]:
         """A slot of a profile that nobody else uses until the context ends; one in which a run failed is not kept."""
         slot = self._take(profile, preferred) or Slot(self.loaded, profile, self.memory)
-        yield slot
+        try:
+            yield slot
+        except BaseException:
+            with suppress(EngineError):  # what was put on its stream may still use what is given back now
+                self.memory.cuda.synchronise(slot.stream)
+            raise
         with self._lock:
             self._idle.append(slot)
 
