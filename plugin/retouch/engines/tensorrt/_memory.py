@@ -65,6 +65,8 @@ class DeviceMemory:
 
     def take_moved(self) -> int:
         """The size of the values that were moved to the host since this was asked last."""
+        if not self._moved_bytes:
+            return 0
         with self._lock:
             moved, self._moved_bytes = self._moved_bytes, 0
             return moved

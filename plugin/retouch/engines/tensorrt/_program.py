@@ -93,7 +93,22 @@ class TensorRtBinding:
         self._bound_ids = {id(value) for value in self._bound.values()}
         self._staged: dict[str, DeviceTensor] = {}
         self._placed: _Placed | None = None
-        self.notes: tuple[str, ...] = ()
+        self._moved = 0
+        self._launched = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which profile the last run took, whether it was a captured graph, and what had to move to the host."""
+        profiles, placed = self._loaded.spec.profiles, self._placed
+        notes = []
+        if profiles and placed is not None:
+            profile = placed.slot.profile
+            notes.append(f"profile {profile + 1} of {len(profiles)}, made for {profiles[profile].rows} rows")
+        if self._launched:
+            notes.append("launched as a captured graph")
+        if self._moved:
+            notes.append(f"the card's memory was full: {self._moved / 2**20:.1f} MiB of states moved to host memory")
+        return tuple(notes)
 
     def reads(self, value: object) -> bool:
         """Whether a run reads that value."""
@@ -114,7 +129,7 @@ class TensorRtBinding:
                 else:
                     results = self._anew(slot, staged, capture=holds)
                 slot.last = None if self._placed is None else weakref.ref(self._placed)
-        self._note(memory.take_moved())
+        self._moved = memory.take_moved()
         return results
 
     def _known(self, inputs: Mapping[str, Value]) -> dict[str, DeviceTensor]:
@@ -136,7 +151,7 @@ class TensorRtBinding:
 
     def _anew(self, slot: Slot, staged: Mapping[str, tuple[int, ...]], *, capture: bool) -> dict[str, Value]:
         """A run whose shapes or addresses are new to the slot; if that is wanted, captured for the next one."""
-        self._placed = None
+        self._placed, self._launched = None, False
         for name, value in {**self._bound, **self._staged}.items():
             slot.shape(name, value.shape)
             self._place_input(slot, name, value)
@@ -173,6 +188,7 @@ class TensorRtBinding:
             slot.enqueue()
         else:
             self._cuda.launch(last.graph.handle, slot.stream)
+            self._launched = True
         return self._collected(slot, last.results, {})
 
     def _place_input(self, slot: Slot, name: str, value: DeviceTensor) -> None:
@@ -212,18 +228,6 @@ class TensorRtBinding:
             results[name] = DeviceTensor(self._slots.memory, shapes[name], tensor.dtype, buffer=buffer)
         self._cuda.synchronise(slot.stream)
         return results
-
-    def _note(self, moved: int) -> None:
-        profiles, placed = self._loaded.spec.profiles, self._placed
-        notes = []
-        if profiles and placed is not None:
-            profile = placed.slot.profile
-            notes.append(f"profile {profile + 1} of {len(profiles)}, made for {profiles[profile].rows} rows")
-        if placed is not None and placed.graph is not None:
-            notes.append("launched as a captured graph")
-        if moved:
-            notes.append(f"the card's memory was full: {moved / 2**20:.1f} MiB of states moved to host memory")
-        self.notes = tuple(notes)
 
 
 class _Graph:
