@@ -19,6 +19,8 @@ import torch
 
 from retouch import EditSession, Region
 from retouch.bundle import Bundle, EngineSpec, FileSpec, update_manifest
+from retouch.calibrate import calibrate
+from retouch.engines.ort import OrtEngine
 from retouch.engines.tensorrt import Messages, Target, TensorRtEngine, load_library, logger
 from retouch.engines.tensorrt._loaded import deserialise
 from retouch.errors import EngineError, EngineMissingError, FeedError, NonFiniteError, RetouchError
@@ -169,6 +171,60 @@ def test_a_run_that_fails_does_not_spoil_the_next(
         result = session.edit(run, {"x": OTHER}, region=SMALL)
         expected = stock.edit(stock.base(FEEDS), {"x": OTHER}, region=SMALL, fallback=False)
         assert result.outputs["y"].tobytes() == expected.outputs["y"].tobytes()
+
+
+def test_states_of_commits_do_not_leave_the_card(built: Bundle, stock: EditSession, card: FakeCuda) -> None:
+    scattered = np.zeros((16, 16), bool)
+    scattered[[0, 3, 3, 8], [5, 1, 2, 15]] = True
+    with EditSession(built, engine=ENGINE) as session:
+        ours, theirs = session.base(FEEDS), stock.base(FEEDS)
+        for region in (SMALL, Region.from_mask(scattered, "exact")):
+            edit = session.edit(ours, {"x": OTHER}, region=region, record=True)
+            before = stock.edit(theirs, {"x": OTHER}, region=region, record=True)
+            card.calls.clear()
+            got, expected = edit.commit(), before.commit()
+            down = [call[2] for call in card.calls if call[:2] == ("cudaMemcpyAsync", "DeviceToHost")]
+            assert sum(down) == 0
+            for name, value in got.states.items():
+                assert np.allclose(value.numpy(), expected.states[name].numpy(), rtol=0, atol=1e-5), name
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("rows", [[], [0], [5], [1, 2, 3], [0, 2, 3, 5], [4, 1, 2]])
+@pytest.mark.parametrize("most", [0, 1024])
+def test_rows_are_merged_and_taken_on_the_card(
+    built: Bundle, card: FakeCuda, axis: int, rows: list[int], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retouch.engines.tensorrt._rows._MOST_COPIES", most)
+    engine, host = TensorRtEngine(built, Target.TENSORRT_RTX), OrtEngine()
+    generator = np.random.default_rng(axis)
+    numbers = np.array(rows, np.int64)
+    shape = [2, 3, 4]
+    shape[axis] = 6
+    base = generator.standard_normal(shape).astype(np.float32)
+    shape[axis] = len(rows)
+    update = generator.standard_normal(shape).astype(np.float32)
+    expected = base.copy()
+    np.moveaxis(expected, axis, 0)[numbers] = np.moveaxis(update, axis, 0)
+    for on in (engine, host):
+        assert np.array_equal(on.merged(on.value(base), on.value(update), numbers, axis).numpy(), expected)
+        assert np.array_equal(on.taken(on.value(base), numbers, axis).numpy(), base.take(numbers, axis))
+
+
+def test_break_evens_are_measured_on_engines(built: Bundle, card: FakeCuda, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(built.path, copy)
+    with pytest.raises(EngineError, match="takes the edit, but no profile"):
+        calibrate(copy, engine=ENGINE, repeats=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("retouch.trt_plugins._build.compile_graph", fake_runtime.compiled)
+        patch.delitem(sys.modules, "tensorrt_rtx")
+        build(copy, BuildOptions(Target.TENSORRT_RTX, rows=("16", "all")))
+    measured = calibrate(copy, engine=ENGINE, repeats=1)
+    assert Bundle.open(copy).manifest.break_even == {ENGINE: measured}
+    with EditSession(copy, engine=ENGINE) as session:
+        report = session.edit(session.base(FEEDS), {"x": OTHER}, region=SMALL).report
+        assert "break-even" in report.reason and "no break-even" not in report.reason
 
 
 def test_several_edits_run_one_by_one_where_no_stacked_engine_was_built(built: Bundle, card: FakeCuda) -> None:

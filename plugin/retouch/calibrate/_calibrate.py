@@ -13,10 +13,11 @@ from retouch.bundle import BreakEven, Bundle, Manifest, update_manifest
 from retouch.calibrate._break_even import crossing
 from retouch.calibrate._full_model import open_full_model
 from retouch.calibrate._inputs import block_region, sample_feeds
-from retouch.calibrate._timing import interleaved
+from retouch.calibrate._timing import Sample, interleaved
+from retouch.engines import Engine
 from retouch.engines.ort import OrtEngine, Provider
 from retouch.region import Region
-from retouch.session import EditSession
+from retouch.session import ENGINES, EditSession, start_engine
 
 SHARES = (0.3, 0.5, 0.7, 0.85, 1.0)
 _STEPS = 64
@@ -31,10 +32,12 @@ def calibrate(
     feeds: Mapping[str, NDArray[Any]] | None = None,
     repeats: int = 5,
     progress: Callable[[str], None] | None = None,
+    engine: str = ENGINES[0],
 ) -> BreakEven:
     """The break-even of a bundle on one engine, also written into its manifest.
 
-    Times edits of centred blocks of several sizes against the full model, in turn, by the CPU time of the process.
+    Times edits of centred blocks of several sizes against the full model, in turn, by the CPU time of the process;
+    on a GPU by the clock.
 
     Args:
         bundle: the bundle, or its directory.
@@ -43,41 +46,50 @@ def calibrate(
         feeds: what to feed; ``None`` means noise and middling conditions.
         repeats: timed rounds per size.
         progress: called with a line before every size.
+        engine: what runs the graphs; see :class:`EditSession`. Engines that were built ahead of time have to take all
+            rows (``--profile rows=all``).
+
+    Raises:
+        EngineError: an edit does not run, or no profile of an engine takes it.
     """
     opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
-    engine = OrtEngine(providers, threads)
-    points = _measure(opened, engine, providers, threads, feeds or sample_feeds(opened.manifest), repeats, progress)
-    measured = BreakEven(engine.name, engine.threads, crossing(points), points)
+    runs_on = start_engine(engine, opened, providers, threads)
+    fed = feeds or sample_feeds(opened.manifest)
+    with EditSession(opened, providers, threads, group_norm="cached", engine=engine) as session:
+        points = _measure(session, runs_on, fed, repeats, progress)
+    measured = BreakEven(runs_on.name, runs_on.threads, crossing(points), points)
     # Read again: another engine may have been calibrated meanwhile.
     current = Bundle.open(opened.path, check="size").manifest
-    update_manifest(opened.path, current.replace(break_even={**current.break_even, engine.name: measured}))
+    update_manifest(opened.path, current.replace(break_even={**current.break_even, runs_on.name: measured}))
     return measured
 
 
 def _measure(
-    bundle: Bundle,
-    engine: OrtEngine,
-    providers: Sequence[Provider] | None,
-    threads: int | None,
+    session: EditSession,
+    engine: Engine,
     feeds: Mapping[str, NDArray[Any]],
     repeats: int,
     progress: Callable[[str], None] | None,
 ) -> tuple[tuple[float, float], ...]:
+    bundle = session.bundle
     manifest = bundle.manifest
     own = [output.tensor.name for output in manifest.outputs]
     full = open_full_model(engine, bundle.path / manifest.base_file, own, feeds)
     changed = {manifest.editable.input: sample_feeds(manifest, seed=1)[manifest.editable.input]}
     points = []
-    with EditSession(bundle, providers, threads, group_norm="cached") as session:
-        run = session.base(feeds)
-        for region in _regions(manifest):
-            share = _share(manifest, region)
-            if progress is not None:
-                progress(f"{share:.0%} of the FLOPs")
-            edit = _edit(session, run.id, changed, region)
-            times = interleaved({"full": full, "edit": edit}, repeats)
-            points.append((share, times["edit"].cpu_ms / times["full"].cpu_ms))
+    run = session.base(feeds)
+    for region in _regions(manifest):
+        share = _share(manifest, region)
+        if progress is not None:
+            progress(f"{share:.0%} of the FLOPs")
+        edit = _edit(session, run.id, changed, region)
+        times = interleaved({"full": full, "edit": edit}, repeats)
+        points.append((share, _ratio(times["edit"], times["full"], on_host=isinstance(engine, OrtEngine))))
     return tuple(points)
+
+
+def _ratio(edit: Sample, full: Sample, *, on_host: bool) -> float:
+    return edit.cpu_ms / full.cpu_ms if on_host else edit.wall_ms / full.wall_ms
 
 
 def _edit(session: EditSession, run: str, changed: Mapping[str, NDArray[Any]], region: Region) -> Callable[[], object]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 
@@ -94,6 +95,12 @@ class Engine(Protocol):
 
     def adopt(self, tensor: object) -> Value | None:
         """A copy, on the engine's device, of another library's tensor there; ``None`` if it is not there."""
+
+    def merged(self, base: Value, update: Value, rows: NDArray[np.int64], axis: int) -> Value:
+        """``base`` with the rows along an axis replaced by those of ``update``, in fresh memory."""
+
+    def taken(self, value: Value, rows: NDArray[np.int64], axis: int) -> Value:
+        """Some rows of a value along an axis, in fresh memory."""
 
     def refusal(self, graph: Path) -> str | None:
         """Why the engine cannot run a graph of the bundle, ``None`` if it can."""

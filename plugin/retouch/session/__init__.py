@@ -14,6 +14,7 @@ __all__ = [
     "Seconds",
     # What it may run on
     "ENGINES",
+    "start_engine",
     # What it may be fed
     "checked_feeds",
     # How GroupNorm sees an edit
@@ -27,7 +28,7 @@ __all__ = [
     "condition_values",
 ]
 
-from retouch.session._engines import ENGINES
+from retouch.session._engines import ENGINES, start_engine
 from retouch.session._expectation import condition_values
 from retouch.session._feeds import checked_feeds
 from retouch.session._foresight import Foresight

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from retouch.bundle import CacheableSpec, OutputSpec
 from retouch.engines import Value
 from retouch.region import ActiveRows, merged_output
@@ -44,7 +42,4 @@ def _merged(runtime: Runtime, spec: CacheableSpec, base: Value, update: Value, a
     """The cacheable with its active rows replaced, in fresh memory; a statistic is replaced as a whole."""
     if spec.grid is None or spec.row_axis is None:
         return update
-    merged = base.numpy().copy()
-    by_row = np.moveaxis(merged, spec.row_axis, 0)
-    by_row[active.rows[spec.grid]] = np.moveaxis(update.numpy(), spec.row_axis, 0)
-    return runtime.engine.value(merged)
+    return runtime.engine.merged(base, update, active.rows[spec.grid], spec.row_axis)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-import numpy as np
-
 from retouch.bundle import CacheableSpec
 from retouch.engines import Value
 from retouch.region import ActiveRows, merged_output
@@ -78,4 +76,4 @@ def _updates(runtime: Runtime, values: Mapping[str, Value], active: ActiveRows) 
 def _update(runtime: Runtime, spec: CacheableSpec, full: Value, active: ActiveRows) -> Value:
     if spec.grid is None or spec.row_axis is None:
         return full
-    return runtime.engine.value(np.take(full.numpy(), active.rows[spec.grid], axis=spec.row_axis))
+    return runtime.engine.taken(full, active.rows[spec.grid], spec.row_axis)

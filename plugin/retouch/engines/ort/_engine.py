@@ -9,9 +9,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from retouch.bundle import read_shared, relocate
+from retouch.engines._protocol import Value
 from retouch.engines.ort._in_place import InPlaceProgram
 from retouch.engines.ort._kernels import RECORD_ASSIGNMENT, kernels_of
 from retouch.engines.ort._program import OrtProgram
@@ -130,6 +132,16 @@ class OrtEngine:
     def adopt(self, tensor: object) -> OrtTensor | None:  # noqa: ARG002  (the protocol's)
         """``None``: tensors of other libraries come by way of numpy."""
         return None
+
+    def merged(self, base: Value, update: Value, rows: NDArray[np.int64], axis: int) -> OrtTensor:
+        """``base`` with the rows along an axis replaced by those of ``update``, in fresh memory."""
+        merged = base.numpy().copy()
+        np.moveaxis(merged, axis, 0)[rows] = np.moveaxis(update.numpy(), axis, 0)
+        return self.value(merged)
+
+    def taken(self, value: Value, rows: NDArray[np.int64], axis: int) -> OrtTensor:
+        """Some rows of a value along an axis, in fresh memory."""
+        return self.value(np.take(value.numpy(), rows, axis=axis))
 
     def refusal(self, graph: Path) -> str | None:  # noqa: ARG002  (the protocol's)
         """``None``: ONNX Runtime runs all graphs of a bundle."""

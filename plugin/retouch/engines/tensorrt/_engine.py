@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retouch.bundle import PLUGINS, STRIPPED, Bundle
+from retouch.engines._protocol import Value
 from retouch.engines.tensorrt._cuda import Cuda
 from retouch.engines.tensorrt._dlpack import borrowed
 from retouch.engines.tensorrt._engine_choice import choose_engine, missing_engine, read_engine
@@ -21,6 +22,7 @@ from retouch.engines.tensorrt._messages import Messages, logger
 from retouch.engines.tensorrt._plugins import load_plugins
 from retouch.engines.tensorrt._program import TensorRtProgram
 from retouch.engines.tensorrt._refit import fill_weights
+from retouch.engines.tensorrt._rows import merged, taken
 from retouch.engines.tensorrt._slot import Slots
 from retouch.engines.tensorrt._target import Target
 from retouch.engines.tensorrt._tensor import DeviceTensor
@@ -83,6 +85,14 @@ class TensorRtEngine:
             value.fill(lent.address, stream)
             self._cuda.synchronise(stream)
         return value
+
+    def merged(self, base: Value, update: Value, rows: NDArray[np.int64], axis: int) -> DeviceTensor:
+        """``base`` with the rows along an axis replaced by those of ``update``, on the card."""
+        return merged(self._memory, cast("DeviceTensor", base), cast("DeviceTensor", update), rows, axis)
+
+    def taken(self, value: Value, rows: NDArray[np.int64], axis: int) -> DeviceTensor:
+        """Some rows of a value along an axis, on the card."""
+        return taken(self._memory, cast("DeviceTensor", value), rows, axis)
 
     def open(self, graph: Path, outputs: Sequence[str] | None = None) -> TensorRtProgram:
         """A program that gives those outputs of a graph; ``None`` means all that its engine has.

@@ -51,6 +51,18 @@ class DeviceTensor:
         contiguous.flags.writeable = False
         return cls(memory, contiguous.shape, contiguous.dtype, host=contiguous)
 
+    @classmethod
+    def copy_of(cls, memory: DeviceMemory, other: DeviceTensor, stream: int) -> DeviceTensor:
+        """A copy of a value in the card's memory, once the stream has come to it."""
+        buffer = memory.allocate(other.nbytes, stream)
+        other.copy_to(buffer.address, stream)
+        return cls(memory, other.shape, other.numpy_dtype, buffer=buffer)
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """The numpy dtype."""
+        return self._dtype
+
     @property
     def dtype(self) -> str:
         """The numpy dtype's name."""
