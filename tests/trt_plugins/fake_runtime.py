@@ -51,6 +51,7 @@ def library(cuda: FakeCuda, aliases: Mapping[str, str] | None = None) -> Any:
 class Runtime:
     def __init__(self, cuda: FakeCuda, logger: Any, aliases: Mapping[str, str]) -> None:
         self.cuda, self.logger, self.aliases = cuda, logger, aliases
+        self.engine_host_code_allowed = False
 
     def deserialize_cuda_engine(self, contents: bytes) -> FakeEngine | None:
         if b"\n" not in contents:

@@ -347,6 +347,24 @@ def test_engines_that_do_not_fit(built: Bundle, card: FakeCuda, tmp_path: Path) 
         session.base(FEEDS)
 
 
+def test_engines_of_older_versions_run_where_they_were_built_for_it(built: Bundle, card: FakeCuda) -> None:
+    def of(version: str) -> Bundle:
+        engines = {
+            name: dataclasses.replace(spec, version=version, traits=("version-compatible",))
+            for name, spec in built.manifest.engines.items()
+        }
+        return Bundle(built.path, built.manifest.replace(engines=engines))
+
+    with EditSession(of("1.0.0"), engine=ENGINE) as session:
+        session.base(FEEDS)
+        assert session._opened().engine._runtime.engine_host_code_allowed
+    with EditSession(of("2.0.0"), engine=ENGINE) as session, pytest.raises(EngineError, match="got one of 2.0.0"):
+        session.base(FEEDS)
+    with EditSession(built, engine=ENGINE) as session:
+        session.base(FEEDS)
+        assert not session._opened().engine._runtime.engine_host_code_allowed
+
+
 def test_engines_without_weights_take_those_of_their_bundle(built: Bundle, card: FakeCuda) -> None:
     engines = {
         name: dataclasses.replace(spec, traits=("refit", "stripped")) for name, spec in built.manifest.engines.items()

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from retouch.bundle import PLUGINS, STRIPPED, Bundle
+from retouch.bundle import PLUGINS, STRIPPED, VERSION_COMPATIBLE, Bundle
 from retouch.engines._protocol import Value
 from retouch.engines.tensorrt._cuda import Cuda
 from retouch.engines.tensorrt._dlpack import borrowed
@@ -129,6 +129,9 @@ class TensorRtEngine:
                 contents = read_engine(self._bundle, name, self._library, self._cuda)
                 if PLUGINS in spec.traits:
                     load_plugins(self._library, self._runtime)
+                if VERSION_COMPATIBLE in spec.traits:
+                    # Such an engine brings the runtime that reads it, and perhaps plugins: code of the host.
+                    self._runtime.engine_host_code_allowed = True
                 loaded = deserialise(self._library, self._runtime, spec, contents, self._messages)
                 if STRIPPED in spec.traits:
                     fill_weights(self._library, self._logger, loaded, self._bundle)
