@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retouch.trt_plugins._card import Buffer, Card
-from retouch.trt_plugins._kernel_library import ACTIVATIONS, TYPES, KernelLibrary, KernelTail
+from retouch.trt_plugins._kernel_library import ACTIVATIONS, TYPES, WORKSPACE, KernelLibrary, KernelTail
 
 __all__ = ["KernelCheck", "check_kernels"]
 
@@ -75,6 +75,7 @@ class _Cases:
     ) -> None:
         self.card, self.library, self.generator, self.rows = card, library, generator, rows
         self.dtype, self.type = _DTYPES[dtype], TYPES[dtype]
+        self.workspace: Buffer | None = None
 
     def run(self) -> Iterator[tuple[str, Array, Array]]:
         """Names of kernels, what they computed, and what is right."""
@@ -93,6 +94,11 @@ class _Cases:
         size = int(np.prod(shape)) * self.dtype.itemsize
         poisoned = np.full(size, _POISON, np.uint8).view(self.dtype).reshape(shape)
         return poisoned, self.card.upload(poisoned)
+
+    def _workspace(self) -> int:
+        if self.workspace is None:
+            self.workspace = self.card.upload(np.full(WORKSPACE, _POISON, np.uint8))
+        return self.workspace.address
 
     def _table(self, channels: int) -> tuple[list[Buffer], list[int], Array]:
         """A table's operands, as buffers and as arguments, and its rows."""
@@ -137,7 +143,7 @@ class _Cases:
         index, factors, shift = (self.card.upload(array) for array in (neighbours, weight, bias))
         self.library.call(
             "edit_conv", self.type, out.address, *operands, index.address, factors.address, shift.address, None,
-            self.rows, 9, 48, 72, None,
+            self.rows, 9, 48, 72, self._workspace(), None,
         )  # fmt: skip
         columns = table[neighbours].reshape(self.rows, -1).astype(np.float64)
         got = self.card.download(out, like)
@@ -155,7 +161,19 @@ class _Cases:
         r, w, b, *places = (buffer.address for buffer in buffers)
         tail = KernelTail(places[0], places[1], kept.address, places[2], places[3], ACTIVATIONS["Silu"])
         self.library.call(
-            "row_linear", self.type, out.address, r, w, 0, b, ctypes.addressof(tail), self.rows, 40, 56, None
+            "row_linear",
+            self.type,
+            out.address,
+            r,
+            w,
+            0,
+            b,
+            ctypes.addressof(tail),
+            self.rows,
+            40,
+            56,
+            self._workspace(),
+            None,
         )
         wide = [array.astype(np.float64) for array in (rows, weight, bias, gate, residual, factor, shift)]
         total = (wide[0] @ wide[1] + wide[2]) * wide[3] + wide[4]
@@ -176,7 +194,7 @@ class _Cases:
         buffers = [self.card.upload(array) for array in (query, key, value, *fresh)]
         self.library.call(
             "edit_attention", self.type, out.address, *(buffer.address for buffer in buffers), slot.address,
-            heads, self.rows, keys, width, width, width**-0.5, None,
+            heads, self.rows, keys, width, width, width**-0.5, self._workspace(), None,
         )  # fmt: skip
         key[chosen], value[chosen] = fresh
         scores = np.einsum("qhd,khd->hqk", query.astype(np.float64), key.astype(np.float64)) * width**-0.5

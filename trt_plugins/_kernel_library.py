@@ -8,10 +8,13 @@ from pathlib import Path
 
 from retouch.errors import EngineError, EngineMissingError
 
-__all__ = ["ACTIVATIONS", "KernelLibrary", "KernelTail", "TYPES"]
+__all__ = ["ACTIVATIONS", "KernelLibrary", "KernelTail", "TYPES", "WORKSPACE"]
 
 TYPES = {"float32": 0, "float16": 1, "bfloat16": 2}
 """The numbers of element types in the library's functions."""
+
+WORKSPACE = 8 << 20
+"""Bytes of memory that products and attention of few rows want (``RETOUCH_WORKSPACE`` of ``launch.h``)."""
 
 ACTIVATIONS = {"": 0, "Silu": 1, "Gelu": 2, "TanhGelu": 3}
 """The numbers of activations in tails, by their names in those of operators."""
@@ -35,10 +38,10 @@ _TABLE = (_P, _L, _P, _P, _L, _P)
 _SIGNATURES = {
     "gather_rows": (_P, *_TABLE, _P, _L, _L, _P),
     "masked_merge": (_P, _P, _P, _I, _P, _P, _L, _L, _P),
-    "edit_conv": (_I, _P, *_TABLE, _P, _P, _P, _P, _L, _L, _L, _L, _P),
-    "row_linear": (_I, _P, _P, _P, _I, _P, _P, _L, _L, _L, _P),
+    "edit_conv": (_I, _P, *_TABLE, _P, _P, _P, _P, _L, _L, _L, _L, _P, _P),
+    "row_linear": (_I, _P, _P, _P, _I, _P, _P, _L, _L, _L, _P, _P),
     "fill_slots": (_P, _P, _L, _L, _P),
-    "edit_attention": (_I, *(_P,) * 7, *(_L,) * 5, _F, _P),
+    "edit_attention": (_I, *(_P,) * 7, *(_L,) * 5, _F, _P, _P),
     "group_moments": (_I, *(_P,) * 5, _L, _L, _L, _F, _P),
     "edit_group_norm": (_I, *(_P,) * 5, _I, _L, _L, _L, _F, _P),
 }

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retouch.trt_plugins._card import Card
-from retouch.trt_plugins._kernel_library import TYPES, KernelLibrary
+from retouch.trt_plugins._kernel_library import TYPES, WORKSPACE, KernelLibrary
 
 __all__ = ["Sizes", "Timing", "time_kernels"]
 
@@ -109,13 +109,15 @@ def _convs(card: Card, library: KernelLibrary, sizes: Sizes) -> list[Timing]:
     per_row = 2 * _TAPS * channels * channels
     full = per_row * sizes.image**2 / card.conv_milliseconds(sizes.image, channels) * 1e3
     weight, bias = card.upload(_random(channels, _TAPS * channels)), card.upload(_random(channels))
+    workspace = card.upload(np.zeros(WORKSPACE, np.uint8))
     nothing, halo = card.upload(_random(1, channels)), card.upload(np.zeros(1, np.int64))
     found = []
     for rows in sizes.conv_rows:
         source, out = card.upload(_random(rows, channels)), card.upload(_random(rows, channels))
         index = card.upload(np.random.default_rng(1).integers(0, rows, (rows, _TAPS)).astype(np.int64))
         table = (source.address, rows, nothing.address, halo.address, 0, nothing.address)
-        operands = (*table, index.address, weight.address, bias.address, None, rows, _TAPS, channels, channels, None)
+        factors = (index.address, weight.address, bias.address, None)
+        operands = (*table, *factors, rows, _TAPS, channels, channels, workspace.address, None)
         milliseconds = card.milliseconds(lambda o=out, a=operands: library.call("edit_conv", _HALF, o.address, *a))  # type: ignore[misc]
         name = f"edit_conv, {rows} rows, 3x3, {channels} channels"
         found.append(Timing(name, milliseconds, per_row * rows / milliseconds * 1e3, "FLOP/s", full, "convolution"))
@@ -125,13 +127,14 @@ def _convs(card: Card, library: KernelLibrary, sizes: Sizes) -> list[Timing]:
 def _attentions(card: Card, library: KernelLibrary, sizes: Sizes) -> list[Timing]:
     heads, queries, keys = sizes.heads, sizes.queries, sizes.keys
     slot = card.upload(np.full(keys, -1, np.int32))
+    workspace = card.upload(np.zeros(WORKSPACE, np.uint8))
     found = []
     for width in sizes.widths:
         query, key, value = (card.upload(_random(count, heads, width)) for count in (queries, keys, keys))
         out = card.upload(_random(queries, heads, width))
         operands = (
             out.address, query.address, key.address, value.address, key.address, value.address, slot.address,
-            heads, queries, keys, width, width, width**-0.5, None,
+            heads, queries, keys, width, width, width**-0.5, workspace.address, None,
         )  # fmt: skip
         milliseconds = card.milliseconds(lambda a=operands: library.call("edit_attention", _HALF, *a))  # type: ignore[misc]
         operations = 4 * heads * queries * keys * width

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from retouch.trt_plugins._kernel_library import ACTIVATIONS, KernelTail
+from retouch.trt_plugins._kernel_library import ACTIVATIONS, WORKSPACE, KernelTail
 
 KERNELS = Path(__file__).parents[2] / "trt_plugins" / "kernels"
 COMPILER = shutil.which("g++")
@@ -38,10 +38,15 @@ def poisoned(shape: tuple[int, ...], dtype: np.dtype) -> Array:
 
 
 class HostKernels:
-    """Calls of the library; every call checks that it succeeded and fills a poisoned output."""
+    """Calls of the library; every call checks that it succeeded and fills a poisoned output.
+
+    Attributes:
+        workspace: memory for products and attention of few rows, or none.
+    """
 
     def __init__(self, library: Path) -> None:
         self.library = ctypes.CDLL(str(library))
+        self.workspace: Array | None = poisoned((WORKSPACE,), np.dtype(np.uint8))
 
     def gather_rows(self, rows: Array, cached: Array, halo: Array, pad: Array, neighbours: Array) -> Array:
         out = poisoned((*neighbours.shape, *rows.shape[1:]), rows.dtype)
@@ -78,7 +83,7 @@ class HostKernels:
         out = poisoned((len(neighbours), len(weight)), rows.dtype)
         sizes = (len(neighbours), neighbours.shape[1], rows.shape[1], len(weight))
         operands = (*_table(rows, cached, halo, pad), neighbours, weight, bias, tail)
-        self._call("edit_conv", _type(rows), out, *operands, *sizes)
+        self._call("edit_conv", _type(rows), out, *operands, *sizes, self.workspace)
         return out
 
     def row_linear(
@@ -87,7 +92,7 @@ class HostKernels:
         columns = weight.shape[0 if transposed else 1]
         out = poisoned((len(rows), columns), rows.dtype)
         operands = (rows, weight, ctypes.c_int(transposed), bias, tail)
-        self._call("row_linear", _type(rows), out, *operands, *rows.shape, columns)
+        self._call("row_linear", _type(rows), out, *operands, *rows.shape, columns, self.workspace)
         return out
 
     def slots(self, rows: Array, keys: int) -> Array:
@@ -101,7 +106,8 @@ class HostKernels:
         queries, heads, width = query.shape
         out = poisoned((queries, heads, value.shape[2]), query.dtype)
         sizes = (heads, queries, key.shape[0], width, value.shape[2])
-        self._call("edit_attention", _type(query), out, query, key, value, *fresh, slot, *sizes, ctypes.c_float(scale))
+        operands = (query, key, value, *fresh, slot)
+        self._call("edit_attention", _type(query), out, *operands, *sizes, ctypes.c_float(scale), self.workspace)
         return out
 
     def group_moments(self, rows: Array, cached: Array, index: Array, moments: Array, share: float) -> Array:

@@ -69,7 +69,7 @@ class Broken(KernelLibrary):
 
     def call(self, name: str, *arguments: Any) -> None:
         if name == "edit_attention":
-            arguments = (*arguments[:-2], arguments[-2] * 1.05, arguments[-1])
+            arguments = (*arguments[:-3], arguments[-3] * 1.05, *arguments[-2:])
         super().call(name, *arguments)
 
 

@@ -214,6 +214,27 @@ def test_row_linear(
     tail.check(product + (0 if bias is None else bias.astype(np.float64)), got, dtype)
 
 
+@pytest.mark.parametrize("dtype", sorted(DTYPES))
+@pytest.mark.parametrize(("rows", "channels", "columns"), [(3, 128, 5), (1, 300, 64), (70, 512, 130), (5, 1000, 8)])
+def test_products_of_few_rows_are_cut_along_their_depth(
+    kernels: HostKernels, monkeypatch: pytest.MonkeyPatch, rows: int, channels: int, columns: int, dtype: str
+) -> None:
+    generator = np.random.default_rng(rows)
+    x = drawn(generator, (rows, channels), dtype)
+    weight = drawn(generator, (columns, channels), dtype) / np.array(np.sqrt(channels), DTYPES[dtype])
+    bias = drawn(generator, (columns,), dtype)
+    parts = {"gate": True, "residual": True, "kept": True, "affine": True, "activation": "Silu"}
+    product = x.astype(np.float64) @ weight.astype(np.float64).T + bias.astype(np.float64)
+    cut = DrawnTail(parts, generator, rows, columns, dtype)
+    got = kernels.row_linear(x, weight, True, bias, cut.operand)
+    cut.check(product, got, dtype)
+    again = kernels.row_linear(x, weight, True, bias, cut.operand)
+    assert again.tobytes() == got.tobytes()
+    monkeypatch.setattr(kernels, "workspace", None)
+    whole = DrawnTail(parts, np.random.default_rng(1), rows, columns, dtype)
+    whole.check(product, kernels.row_linear(x, weight, True, bias, whole.operand), dtype)
+
+
 def attended(query: np.ndarray, key: np.ndarray, value: np.ndarray, scale: float) -> np.ndarray:
     scores = scale * np.einsum("qhd,khd->hqk", query.astype(np.float64), key.astype(np.float64))
     weights = np.exp(scores - scores.max(-1, keepdims=True))
@@ -252,6 +273,26 @@ def test_edit_attention_of_wide_heads(kernels: HostKernels, width: int, dtype: s
     nothing = np.zeros((0, 1, width), DTYPES[dtype])
     got = kernels.edit_attention(query, key, value, (nothing, nothing), slot, width**-0.5)
     close(got, attended(query, key, value, width**-0.5), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("width", [8, 40])
+def test_attention_of_few_queries_is_cut_along_the_keys(
+    kernels: HostKernels, monkeypatch: pytest.MonkeyPatch, width: int, dtype: str
+) -> None:
+    generator = np.random.default_rng(width)
+    query, key, value = (drawn(generator, (n, 2, width), dtype) for n in (3, 600, 600))
+    # The largest scores are all in the last part.
+    key[590:] *= np.array(4, DTYPES[dtype])
+    rows = np.array([5, 595], np.int64)
+    fresh = drawn(generator, (2, 2, width), dtype), drawn(generator, (2, 2, width), dtype)
+    slot = kernels.slots(rows, 600)
+    got = kernels.edit_attention(query, key, value, fresh, slot, 1.0)
+    monkeypatch.setattr(kernels, "workspace", None)
+    whole = kernels.edit_attention(query, key, value, fresh, slot, 1.0)
+    key[rows], value[rows] = fresh
+    for one in (got, whole):
+        close(one, attended(query, key, value, 1.0), dtype)
 
 
 @pytest.mark.parametrize("dtype", sorted(DTYPES))

@@ -68,7 +68,7 @@ def test_a_wrong_kernel_is_found(host_library: Path) -> None:
     class Broken(KernelLibrary):
         def call(self, name: str, *arguments: Any) -> None:
             if name == "edit_attention":
-                arguments = (*arguments[:-2], arguments[-2] * 5, arguments[-1])
+                arguments = (*arguments[:-3], arguments[-3] * 5, *arguments[-2:])
             super().call(name, *arguments)
 
     sizes = StepSizes((0.5,), DIT, UNET, "cpu", "float32")

@@ -2,7 +2,8 @@
 //
 // softmax(scale * Q K^T) V per head, where row n of K and V is a row of the overlay if ``slot[n]`` names one and the base
 // run's row otherwise: nothing is merged in memory. Online softmax (Milakov and Gimelshein, arXiv:1805.02867; tiled as in
-// FlashAttention-2, arXiv:2307.08691). Floor: 4 * M * N * D operations and 2 * N * D * size bytes per head.
+// FlashAttention-2, arXiv:2307.08691). Few queries make few blocks: these share the keys out among more blocks, whose parts a
+// second kernel puts together. Floor: 4 * M * N * D operations and 2 * N * D * size bytes per head.
 #pragma once
 
 #include "launch.h"
@@ -23,6 +24,13 @@ struct AttentionOperands {
   float scale;
   /// Whether eight numbers of a row can be read at once.
   bool aligned;
+  float* shares;      // [blocks along the keys, heads, queries, value_width + 2], or null where one block has all keys
+  int64_t each_keys;  // how many keys a block has
+
+  /// A part of a query's result: sums of weighted values, then the largest score and the sum of the weights.
+  __device__ __forceinline__ float* share(int64_t part, int64_t head, int64_t row) const {
+    return shares + ((part * heads + head) * queries + row) * (value_width + 2);
+  }
 
   __device__ __forceinline__ const T* key_row(int64_t head, int64_t number) const {
     const int32_t place = slot[number];
@@ -154,7 +162,9 @@ __global__ void __launch_bounds__(kAttentionThreads) edit_attention_kernel(Atten
 #pragma unroll
     for (int k = 0; k < 4; ++k) sums[j].values[k] = 0.0f;
   Softmax state;
-  for (int64_t first = 0; first < op.keys; first += kAttentionKeys) {
+  const int64_t begin = static_cast<int64_t>(blockIdx.z) * op.each_keys;
+  const int64_t end = begin + op.each_keys < op.keys ? begin + op.each_keys : op.keys;
+  for (int64_t first = begin; first < end; first += kAttentionKeys) {
     __syncthreads();
     load_tiles<T, Width>(op, shared, head, first);
     __syncthreads();
@@ -202,9 +212,40 @@ __global__ void __launch_bounds__(kAttentionThreads) edit_attention_kernel(Atten
 #pragma unroll
     for (unsigned k = 0; k < 4; ++k) {
       const int64_t row = row0 + g + k / 2 * 8, channel = 8 * j + 2 * t + k % 2;
-      if (row < op.queries && channel < op.value_width)
+      if (row >= op.queries || channel >= op.value_width) continue;
+      if (op.shares != nullptr)
+        op.share(blockIdx.z, head, row)[channel] = sums[j].values[k];
+      else
         op.out[(row * op.heads + head) * op.value_width + channel] = from_float<T>(sums[j].values[k] / state.sum[k / 2]);
     }
+  if (op.shares == nullptr || t != 0) return;
+  for (int half = 0; half < 2; ++half) {
+    const int64_t row = row0 + g + half * 8;
+    if (row >= op.queries) continue;
+    float* place = op.share(blockIdx.z, head, row) + op.value_width;
+    place[0] = state.largest[half];
+    place[1] = state.sum[half];
+  }
+}
+
+/// Puts the parts of every query's result together; a block takes one query of one head.
+template <typename T>
+__global__ void __launch_bounds__(kAttentionThreads) join_shares_kernel(AttentionOperands<T> op, int count) {
+  const int64_t row = blockIdx.x, head = blockIdx.y;
+  float largest = kLowest, total = 0.0f;
+  for (int i = 0; i < count; ++i) largest = fmaxf(largest, op.share(i, head, row)[op.value_width]);
+  for (int i = 0; i < count; ++i) {
+    const float* part = op.share(i, head, row) + op.value_width;
+    total += part[1] * expf(part[0] - largest);
+  }
+  for (int64_t channel = threadIdx.x; channel < op.value_width; channel += kAttentionThreads) {
+    float sum = 0.0f;
+    for (int i = 0; i < count; ++i) {
+      const float* part = op.share(i, head, row);
+      sum += part[channel] * expf(part[op.value_width] - largest);
+    }
+    op.out[(row * op.heads + head) * op.value_width + channel] = from_float<T>(sum / total);
+  }
 }
 
 constexpr unsigned kPlainWarps = 4;
@@ -250,32 +291,56 @@ __global__ void __launch_bounds__(kPlainWarps* kWarpSize) plain_attention_kernel
   }
 }
 
+/// So many blocks keep a large chip busy, and so many keys are worth a block.
+constexpr int64_t kBusyAttention = 256;
+constexpr int64_t kLeastKeys = 8 * kAttentionKeys;
+
+/// Into how many parts the keys are cut.
+template <typename T>
+int64_t key_parts(const AttentionOperands<T>& op, int64_t blocks) {
+  if (blocks >= kBusyAttention) return 1;
+  const int64_t room = RETOUCH_WORKSPACE / (op.heads * op.queries * (op.value_width + 2) * static_cast<int64_t>(sizeof(float)));
+  int64_t parts = divided_up(kBusyAttention, blocks);
+  if (parts > op.keys / kLeastKeys) parts = op.keys / kLeastKeys;
+  if (parts > room) parts = room;
+  return parts < 1 ? 1 : parts;
+}
+
 template <typename T, int Width>
-int attend(const AttentionOperands<T>& op, Stream stream) {
-  const dim3 grid(static_cast<unsigned>(divided_up(op.queries, kAttentionQueries)), static_cast<unsigned>(op.heads));
+int attend(AttentionOperands<T> op, void* workspace, Stream stream) {
+  const int64_t tall = divided_up(op.queries, kAttentionQueries);
+  const int64_t parts = workspace == nullptr ? 1 : key_parts(op, tall * op.heads);
+  op.each_keys = divided_up(divided_up(op.keys, parts), kAttentionKeys) * kAttentionKeys;
+  const int64_t used = divided_up(op.keys, op.each_keys);
+  op.shares = used > 1 ? static_cast<float*>(workspace) : nullptr;
+  const dim3 grid(static_cast<unsigned>(tall), static_cast<unsigned>(op.heads), static_cast<unsigned>(used));
   RETOUCH_LAUNCH((edit_attention_kernel<T, Width>), grid, dim3(kAttentionThreads), stream, op);
+  if (used > 1) {
+    const dim3 blocks(static_cast<unsigned>(op.queries), static_cast<unsigned>(op.heads));
+    RETOUCH_LAUNCH(join_shares_kernel<T>, blocks, dim3(kAttentionThreads), stream, op, static_cast<int>(used));
+  }
   return last_error();
 }
 
 constexpr int64_t kMostWidth = 256;
 
-/// out [queries, heads, value_width]; widths up to 256.
+/// out [queries, heads, value_width]; widths up to 256. ``workspace`` has RETOUCH_WORKSPACE bytes, or is null.
 template <typename T>
-int edit_attention(AttentionOperands<T> op, Stream stream) {
+int edit_attention(AttentionOperands<T> op, void* workspace, Stream stream) {
   const int64_t width = op.width > op.value_width ? op.width : op.value_width;
   if (width > kMostWidth || op.keys == 0) return RETOUCH_NOT_SUPPORTED;
   if (op.queries == 0 || op.heads == 0 || op.value_width == 0) return 0;
   const uintptr_t addresses = reinterpret_cast<uintptr_t>(op.key) | reinterpret_cast<uintptr_t>(op.value) |
                               reinterpret_cast<uintptr_t>(op.new_key) | reinterpret_cast<uintptr_t>(op.new_value);
   op.aligned = addresses % sizeof(Eight<T>) == 0 && op.width % 8 == 0 && op.value_width % 8 == 0;
-  if (width <= 32) return attend<T, 32>(op, stream);
-  if (width <= 64) return attend<T, 64>(op, stream);
-  if (width <= 128) return attend<T, 128>(op, stream);
-  return attend<T, 256>(op, stream);
+  if (width <= 32) return attend<T, 32>(op, workspace, stream);
+  if (width <= 64) return attend<T, 64>(op, workspace, stream);
+  if (width <= 128) return attend<T, 128>(op, workspace, stream);
+  return attend<T, 256>(op, workspace, stream);
 }
 
 template <>
-inline int edit_attention<float>(AttentionOperands<float> op, Stream stream) {
+inline int edit_attention<float>(AttentionOperands<float> op, void*, Stream stream) {
   if (op.value_width > kMostWidth || op.keys == 0) return RETOUCH_NOT_SUPPORTED;
   if (op.queries == 0 || op.heads == 0 || op.value_width == 0) return 0;
   const dim3 grid(static_cast<unsigned>(divided_up(op.queries, kPlainWarps)), static_cast<unsigned>(op.heads));

@@ -4,6 +4,9 @@
 // out [M, C_out] = columns [M, T * C] * weight [C_out, T * C] transposed + bias, where columns are the neighbours of every
 // active row, which never exist in memory; then the tail. Floor: 2 * M * T * C * C_out operations; T * C * C_out * size bytes
 // of weights, M * C_out * size of results, and every table row that is named at least once.
+//
+// Few rows make few blocks, each of which would read all of its weights alone. They share the depth out among more blocks,
+// whose sums a second kernel adds in a fixed order: 8 * M * C_out bytes more for each share.
 #pragma once
 
 #include "row_table.cuh"
@@ -33,6 +36,8 @@ struct ConvOperands {
   int64_t rows, taps, channels, columns;
   /// Whether eight numbers of a row, and of the weight, can be read at once.
   bool aligned;
+  float* shares;       // [blocks along depth, rows, columns] of sums, or null where one block has the whole depth
+  int64_t each_depth;  // how much of the depth a block has
 
   __device__ __forceinline__ const char* neighbour(int64_t row, int64_t tap) const {
     return table.at(neighbours == nullptr ? row : neighbours[row * taps + tap], channels * static_cast<int64_t>(sizeof(T)));
@@ -192,7 +197,8 @@ __global__ void __launch_bounds__(kConvThreads) edit_conv_kernel(ConvOperands<T>
   __shared__ ConvTiles<T> shared;
   const unsigned thread = threadIdx.x, warp = thread / kWarpSize, lane = thread % kWarpSize;
   const int64_t row0 = static_cast<int64_t>(blockIdx.x) * kConvRows, column0 = static_cast<int64_t>(blockIdx.y) * kConvColumns;
-  const int64_t all = op.taps * op.channels;
+  const int64_t begin = static_cast<int64_t>(blockIdx.z) * op.each_depth, all = op.taps * op.channels;
+  const int64_t end = begin + op.each_depth < all ? begin + op.each_depth : all;
   ConvSum<T> sum;
   sum.clear();
   Part<T> left[kConvParts], right[kConvParts];
@@ -207,8 +213,8 @@ __global__ void __launch_bounds__(kConvThreads) edit_conv_kernel(ConvOperands<T>
                              : weight_part(op, column0 + number / (kConvDepth / kConvPart), depth);
     }
   };
-  fetch(0);
-  for (int64_t depth = 0; depth < all; depth += kConvDepth) {
+  fetch(begin);
+  for (int64_t depth = begin; depth < end; depth += kConvDepth) {
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < kConvParts; ++i) {
@@ -225,26 +231,67 @@ __global__ void __launch_bounds__(kConvThreads) edit_conv_kernel(ConvOperands<T>
     }
     __syncthreads();
     // The next tiles are on their way while these are multiplied.
-    if (depth + kConvDepth < all) fetch(depth + kConvDepth);
+    if (depth + kConvDepth < end) fetch(depth + kConvDepth);
     sum.add(shared, warp, lane);
   }
   sum.each(warp, lane, [&](unsigned row, unsigned column, float value) {
     if (row0 + row >= op.rows || column0 + column >= op.columns) return;
+    const int64_t place = (row0 + row) * op.columns + column0 + column;
+    if (op.shares != nullptr) {
+      op.shares[static_cast<int64_t>(blockIdx.z) * op.rows * op.columns + place] = value;
+      return;
+    }
     const float bias = op.bias == nullptr ? 0.0f : to_float(op.bias[column0 + column]);
-    const float result = op.tail.apply(value + bias, row0 + row, column0 + column, op.columns);
-    op.out[(row0 + row) * op.columns + column0 + column] = from_float<T>(result);
+    op.out[place] = from_float<T>(op.tail.apply(value + bias, row0 + row, column0 + column, op.columns));
   });
 }
 
-/// out [rows, columns]; see above.
+constexpr unsigned kShareThreads = 256;
+
+/// Adds the sums of the blocks along the depth.
 template <typename T>
-int edit_conv(ConvOperands<T> op, Stream stream) {
+__global__ void __launch_bounds__(kShareThreads) add_shares_kernel(ConvOperands<T> op, int count) {
+  const int64_t place = static_cast<int64_t>(blockIdx.x) * kShareThreads + threadIdx.x, all = op.rows * op.columns;
+  if (place >= all) return;
+  const int64_t row = place / op.columns, column = place - row * op.columns;
+  float sum = op.bias == nullptr ? 0.0f : to_float(op.bias[column]);
+  for (int i = 0; i < count; ++i) sum += op.shares[i * all + place];
+  op.out[place] = from_float<T>(op.tail.apply(sum, row, column, op.columns));
+}
+
+/// So many blocks keep a large chip busy, and so much depth is worth a block.
+constexpr int64_t kBusyBlocks = 256;
+constexpr int64_t kLeastDepth = 4 * kConvDepth;
+// Shares of fewer blocks than kBusyBlocks make less than twice as many blocks, each with at most one tile.
+static_assert(2 * kBusyBlocks * kConvRows * kConvColumns * static_cast<int64_t>(sizeof(float)) <= RETOUCH_WORKSPACE,
+              "a workspace for every product");
+
+/// Into how many parts the depth is cut.
+inline int64_t depth_parts(int64_t blocks, int64_t depth) {
+  if (blocks >= kBusyBlocks) return 1;
+  const int64_t wanted = divided_up(kBusyBlocks, blocks), possible = depth / kLeastDepth;
+  return wanted < possible ? wanted : possible < 1 ? 1 : possible;
+}
+
+/// out [rows, columns]; see above. ``workspace`` has RETOUCH_WORKSPACE bytes, or is null.
+template <typename T>
+int edit_conv(ConvOperands<T> op, void* workspace, Stream stream) {
   if (op.rows == 0 || op.columns == 0) return 0;
   const uintptr_t addresses = reinterpret_cast<uintptr_t>(op.table.rows) | reinterpret_cast<uintptr_t>(op.table.cached) |
                               reinterpret_cast<uintptr_t>(op.table.pad) | reinterpret_cast<uintptr_t>(op.weight);
   op.aligned = op.channels % kConvPart == 0 && addresses % sizeof(Vector16) == 0;
-  const dim3 grid(static_cast<unsigned>(divided_up(op.rows, kConvRows)), static_cast<unsigned>(divided_up(op.columns, kConvColumns)));
+  const int64_t depth = op.taps * op.channels, tall = divided_up(op.rows, kConvRows), wide = divided_up(op.columns, kConvColumns);
+  const int64_t parts = workspace == nullptr ? 1 : depth_parts(tall * wide, depth);
+  op.each_depth = divided_up(divided_up(depth, parts), kConvDepth) * kConvDepth;
+  // Rounded up, parts may be fewer.
+  const int64_t used = depth == 0 ? 1 : divided_up(depth, op.each_depth);
+  op.shares = used > 1 ? static_cast<float*>(workspace) : nullptr;
+  const dim3 grid(static_cast<unsigned>(tall), static_cast<unsigned>(wide), static_cast<unsigned>(used));
   RETOUCH_LAUNCH(edit_conv_kernel<T>, grid, dim3(kConvThreads), stream, op);
+  if (used > 1) {
+    const dim3 blocks(static_cast<unsigned>(divided_up(op.rows * op.columns, kShareThreads)));
+    RETOUCH_LAUNCH(add_shares_kernel<T>, blocks, dim3(kShareThreads), stream, op, static_cast<int>(used));
+  }
   return last_error();
 }
 

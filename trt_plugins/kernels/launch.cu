@@ -59,24 +59,24 @@ int retouch_masked_merge(void* out, const void* cached, const int64_t* sizes, in
 int retouch_edit_conv(int type, void* out, const void* rows, int64_t active, const void* cached, const int64_t* halo,
                                   int64_t halo_count, const void* pad, const int64_t* neighbours, const void* weight, const void* bias,
                                   const RetouchTail* tail, int64_t targets, int64_t taps, int64_t channels, int64_t columns,
-                                  void* stream) {
+                                  void* workspace, void* stream) {
   const RowTable table = table_of(rows, active, cached, halo, halo_count, pad);
   return with_type(type, [&](auto* element) {
     using T = std::remove_pointer_t<decltype(element)>;
     return retouch::edit_conv<T>({static_cast<T*>(out), table, neighbours, typed<T>(weight), false, typed<T>(bias),
-                                  retouch::typed_tail<T>(tail), targets, taps, channels, columns, false},
-                                 static_cast<Stream>(stream));
+                                  retouch::typed_tail<T>(tail), targets, taps, channels, columns, false, nullptr, 0},
+                                 workspace, static_cast<Stream>(stream));
   });
 }
 
 int retouch_row_linear(int type, void* out, const void* in, const void* weight, int transposed, const void* bias, const RetouchTail* tail,
-                       int64_t rows, int64_t channels, int64_t columns, void* stream) {
+                       int64_t rows, int64_t channels, int64_t columns, void* workspace, void* stream) {
   const RowTable table = table_of(in, rows, in, nullptr, 0, in);
   return with_type(type, [&](auto* element) {
     using T = std::remove_pointer_t<decltype(element)>;
     return retouch::edit_conv<T>({static_cast<T*>(out), table, nullptr, typed<T>(weight), transposed == 0, typed<T>(bias),
-                                  retouch::typed_tail<T>(tail), rows, 1, channels, columns, false},
-                                 static_cast<Stream>(stream));
+                                  retouch::typed_tail<T>(tail), rows, 1, channels, columns, false, nullptr, 0},
+                                 workspace, static_cast<Stream>(stream));
   });
 }
 
@@ -86,12 +86,12 @@ int retouch_fill_slots(int32_t* slot, const int64_t* rows, int64_t count, int64_
 
 int retouch_edit_attention(int type, void* out, const void* query, const void* key, const void* value, const void* new_key,
                                        const void* new_value, const int32_t* slot, int64_t heads, int64_t queries, int64_t keys,
-                                       int64_t width, int64_t value_width, float scale, void* stream) {
+                                       int64_t width, int64_t value_width, float scale, void* workspace, void* stream) {
   return with_type(type, [&](auto* element) {
     using T = std::remove_pointer_t<decltype(element)>;
     return retouch::edit_attention<T>({static_cast<T*>(out), typed<T>(query), typed<T>(key), typed<T>(value), typed<T>(new_key),
-                                       typed<T>(new_value), slot, heads, queries, keys, width, value_width, scale, false},
-                                      static_cast<Stream>(stream));
+                                       typed<T>(new_value), slot, heads, queries, keys, width, value_width, scale, false, nullptr, 0},
+                                      workspace, static_cast<Stream>(stream));
   });
 }
 

@@ -41,25 +41,29 @@ RETOUCH_API int retouch_gather_rows(void* out, const void* rows, int64_t active,
 RETOUCH_API int retouch_masked_merge(void* out, const void* cached, const int64_t* sizes, int axes, const int64_t* index,
     const void* rows, int64_t entries, int64_t row_bytes, void* stream);
 
+/// Bytes of memory for what products and attention of few rows share out among more blocks.
+#define RETOUCH_WORKSPACE (8 << 20)
+
 /// out [targets, columns]: neighbours [targets, taps] of the table times weight [columns, taps * channels], plus bias or null,
-/// then the tail or null.
+/// then the tail or null. ``workspace`` has RETOUCH_WORKSPACE bytes, or is null, which is slow for few targets.
 RETOUCH_API int retouch_edit_conv(int type, void* out, const void* rows, int64_t active, const void* cached, const int64_t* halo,
     int64_t halo_count, const void* pad, const int64_t* neighbours, const void* weight, const void* bias,
-    const RetouchTail* tail, int64_t targets, int64_t taps, int64_t channels, int64_t columns, void* stream);
+    const RetouchTail* tail, int64_t targets, int64_t taps, int64_t channels, int64_t columns, void* workspace,
+    void* stream);
 
 /// out [rows, columns]: in [rows, channels] times weight [channels, columns], or [columns, channels] if ``transposed``, plus
-/// bias or null, then the tail or null.
+/// bias or null, then the tail or null; ``workspace`` as above.
 RETOUCH_API int retouch_row_linear(int type, void* out, const void* in, const void* weight, int transposed, const void* bias,
-    const RetouchTail* tail, int64_t rows, int64_t channels, int64_t columns, void* stream);
+    const RetouchTail* tail, int64_t rows, int64_t channels, int64_t columns, void* workspace, void* stream);
 
 /// slot [keys]: the number of the row that replaces a key, or -1.
 RETOUCH_API int retouch_fill_slots(int32_t* slot, const int64_t* rows, int64_t count, int64_t keys, void* stream);
 
 /// out [queries, heads, value_width]: softmax(scale * Q K^T) V per head. Q is [queries, heads, width]; K [keys, heads, width]
-/// and V have rows of new_key and new_value [any, heads, ...] where slot names one.
+/// and V have rows of new_key and new_value [any, heads, ...] where slot names one. ``workspace`` as above.
 RETOUCH_API int retouch_edit_attention(int type, void* out, const void* query, const void* key, const void* value, const void* new_key,
     const void* new_value, const int32_t* slot, int64_t heads, int64_t queries, int64_t keys,
-    int64_t width, int64_t value_width, float scale, void* stream);
+    int64_t width, int64_t value_width, float scale, void* workspace, void* stream);
 
 /// out [2, groups]: moments [2, groups] of ``cached`` after its rows ``index`` [rows] became ``in`` [rows, channels].
 /// ``share`` is one over the number of elements of a group.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from retouch.trt_plugins._kernel_library import ACTIVATIONS, TYPES, KernelLibrary, KernelTail
+from retouch.trt_plugins._kernel_library import ACTIVATIONS, TYPES, WORKSPACE, KernelLibrary, KernelTail
 
 __all__ = ["Table", "TensorKernels"]
 
@@ -31,6 +31,7 @@ class TensorKernels:
     def __init__(self, library: KernelLibrary, torch: Any) -> None:  # noqa: ANN401  (PyTorch is optional)
         self._library = library
         self._torch = torch
+        self._workspace: Any = None
 
     def edit_conv(
         self,
@@ -55,7 +56,7 @@ class TensorKernels:
             _at(table.neighbours),
         )
         sizes = (targets, taps, rows.shape[1], weight.shape[0])
-        self._call("edit_conv", rows, out, *operands, _at(weight), _at(bias), _tail(tail), *sizes)
+        self._call("edit_conv", rows, out, *operands, _at(weight), _at(bias), _tail(tail), *sizes, self._space(rows))
         return out
 
     def row_linear(self, rows: Any, weight: Any, bias: Any, **tail: Any) -> Any:  # noqa: ANN401
@@ -69,7 +70,8 @@ class TensorKernels:
         """
         out = self._new(rows, len(rows), weight.shape[0])
         sizes = (len(rows), rows.shape[1], weight.shape[0])
-        self._call("row_linear", rows, out, _at(rows), _at(weight), 1, _at(bias), _tail(tail), *sizes)
+        operands = (_at(rows), _at(weight), 1, _at(bias), _tail(tail))
+        self._call("row_linear", rows, out, *operands, *sizes, self._space(rows))
         return out
 
     def edit_attention(self, query: Any, key: Any, value: Any, cached: tuple[Any, Any], index: Any) -> Any:  # noqa: ANN401
@@ -78,9 +80,9 @@ class TensorKernels:
         keys = len(cached[0])
         slot = self._torch.empty(keys, dtype=self._torch.int32, device=query.device)
         self._library.call("fill_slots", _at(slot), _at(index), len(index), keys, self._stream(query))
-        out = self._new(query, queries, heads, width)
+        out, space = self._new(query, queries, heads, width), self._space(query)
         operands = (_at(query), _at(cached[0]), _at(cached[1]), _at(key), _at(value), _at(slot))
-        self._call("edit_attention", query, out, *operands, heads, queries, keys, width, width, width**-0.5)
+        self._call("edit_attention", query, out, *operands, heads, queries, keys, width, width, width**-0.5, space)
         return out
 
     def edit_group_norm(self, rows: Any, moments: Any, gain: Any, bias: Any, activation: str = "") -> Any:  # noqa: ANN401
@@ -90,6 +92,12 @@ class TensorKernels:
         operands = (_at(rows), _at(moments), _at(gain), _at(bias), ACTIVATIONS[activation])
         self._call("edit_group_norm", rows, out, *operands, *sizes, 1e-5)
         return out
+
+    def _space(self, like: Any) -> int:  # noqa: ANN401
+        """Memory that all calls on a stream share."""
+        if self._workspace is None or self._workspace.device != like.device:
+            self._workspace = self._torch.empty(WORKSPACE, dtype=self._torch.uint8, device=like.device)
+        return _at(self._workspace)
 
     def _new(self, like: Any, *shape: int) -> Any:  # noqa: ANN401
         return self._torch.empty(shape, dtype=like.dtype, device=like.device)
