@@ -134,6 +134,9 @@ Integers with_tail(Integers own, int32_t gated, int32_t added, int32_t kept, int
   return own;
 }
 
+/// What products and attention want besides.
+constexpr size_t kShared = 8 << 20;
+
 float silu(float x) { return x / (1 + std::exp(-x)); }
 
 /// What plugins are to do, several cases for some.
@@ -166,20 +169,20 @@ std::vector<std::pair<std::string, Case>> cases() {
       {"GatherRows", {table, {{{4, 0}, {4, 1}, {0, 1}}}, {{1, 2, 50, 60, 0, 0, 3, 4}}}},
       {"MaskedMerge", {merge, {{{0, 0}, {0, 1}}}, {{1, 2, 7, 8, 5, 6}}}},
       {"ScatterRows", in_place},
-      {"EditConv", {conv, of_conv, {{65021, 4300}}, 0, -1, with_tail({{"biased", 0}}, 0, 0, 0, 0, 0)}},
-      {"EditConv", {biased, of_conv, {{65021.5f, 4300.5f}}, 0, -1, with_tail({{"biased", 1}}, 0, 0, 0, 0, 0)}},
+      {"EditConv", {conv, of_conv, {{65021, 4300}}, kShared, -1, with_tail({{"biased", 0}}, 0, 0, 0, 0, 0)}},
+      {"EditConv", {biased, of_conv, {{65021.5f, 4300.5f}}, kShared, -1, with_tail({{"biased", 1}}, 0, 0, 0, 0, 0)}},
       {"EditConv",
-       {tailed, {of_conv[0], of_conv[0]}, {{silu(totals[0] * 0.01f - 0.25f), silu(totals[1] * 0.01f - 0.25f)}, {totals[0], totals[1]}}, 0,
+       {tailed, {of_conv[0], of_conv[0]}, {{silu(totals[0] * 0.01f - 0.25f), silu(totals[1] * 0.01f - 0.25f)}, {totals[0], totals[1]}}, kShared,
         -1, with_tail({{"biased", 1}}, 1, 1, 1, 1, 1)}},
       {"RowLinear",
-       {linear, {{{0, 0}, {1, 1}}}, {{9, 12, 15, 19, 26, 33}}, 0, -1, with_tail({{"transB", 0}, {"biased", 0}}, 0, 0, 0, 0, 0)}},
+       {linear, {{{0, 0}, {1, 1}}}, {{9, 12, 15, 19, 26, 33}}, kShared, -1, with_tail({{"transB", 0}, {"biased", 0}}, 0, 0, 0, 0, 0)}},
       {"RowLinear",
-       {turned, {{{0, 0}, {1, 0}}}, {{10, 12, 14, 21, 27, 33}}, 0, -1, with_tail({{"transB", 1}, {"biased", 1}}, 0, 1, 0, 0, 0)}},
+       {turned, {{{0, 0}, {1, 0}}}, {{10, 12, 14, 21, 27, 33}}, kShared, -1, with_tail({{"transB", 1}, {"biased", 1}}, 0, 1, 0, 0, 0)}},
       // Both keys are the same, so that the result is the mean of the values; the second one is laid over.
       {"EditAttention",
        {{floats({1, 2}, {1, 1}), floats({1, 2}, {1, 2}), floats({1, 3}, {4, 8, 1}), floats({2, 1, 2}, {1, 2, 3, 4}),
          floats({2, 1, 3}, {2, 4, 3, 6, 8, 9}), integers({1, 1}, {1})},
-        {{{0, 0}, {4, 1, 2}}}, {{3, 6, 2}}, 8, -1, {}, {{"scale", 0.25f}}}},
+        {{{0, 0}, {4, 1, 2}}}, {{3, 6, 2}}, kShared + 8, -1, {}, {{"scale", 0.25f}}}},
       {"EditGroupNorm",
        {norm, of_norm, {{normed, normed}, {mean, variance}}, 0, -1, {{"groups", 1}, {"affine", 0}, {"activation", 0}},
         {{"share", 1 / 6.0f}, {"epsilon", 1.0f}}}},

@@ -57,6 +57,8 @@ class ScatterRows final : public MaskedMerge {
   int32_t aliased() const override { return 0; }
 };
 
+size_t slots_bytes(int64_t keys) { return static_cast<size_t>(keys) * sizeof(int32_t); }
+
 /// A tail as attributes and operands: gate [C], residual [M, C], factor and shift [C], of which a node has those it needs.
 struct TailOperands {
   enum { kGated, kAdded, kKept, kAffine, kActivation, kCount };
@@ -96,6 +98,7 @@ class EditConv final : public OfTable {
       out[i].d[1] = in[5].d[0];
     }
   }
+  size_t workspace(const DynamicPluginTensorDesc*) const override { return RETOUCH_WORKSPACE; }
   int run(const Call& call, const Settings& is) const override {
     const PluginTensorDesc* in = call.inputs;
     const int32_t biased = is.integers[0];
@@ -103,7 +106,8 @@ class EditConv final : public OfTable {
     return retouch_edit_conv(type_number(in[0].type), call.out[0], call.in[0], in[0].dims.d[0], call.in[1],
                              static_cast<const int64_t*>(call.in[2]), in[2].dims.d[0], call.in[3],
                              static_cast<const int64_t*>(call.in[4]), call.in[5], biased != 0 ? call.in[6] : nullptr, &tail,
-                             in[4].dims.d[0], in[4].dims.d[1], volume(in[0].dims, 1), in[5].dims.d[0], call.stream);
+                             in[4].dims.d[0], in[4].dims.d[1], volume(in[0].dims, 1), in[5].dims.d[0], call.workspace,
+                             call.stream);
   }
 };
 
@@ -122,13 +126,14 @@ class RowLinear final : public Operator {
       out[i].d[1] = in[1].d[is.integers[0] != 0 ? 0 : 1];
     }
   }
+  size_t workspace(const DynamicPluginTensorDesc*) const override { return RETOUCH_WORKSPACE; }
   int run(const Call& call, const Settings& is) const override {
     const PluginTensorDesc* in = call.inputs;
     const int32_t transposed = is.integers[0], biased = is.integers[1];
     const RetouchTail tail = TailOperands::of(call, &is.integers[2], 2 + biased);
     return retouch_row_linear(type_number(in[0].type), call.out[0], call.in[0], call.in[1], transposed,
                               biased != 0 ? call.in[2] : nullptr, &tail, in[0].dims.d[0], in[0].dims.d[1],
-                              in[1].dims.d[transposed != 0 ? 0 : 1], call.stream);
+                              in[1].dims.d[transposed != 0 ? 0 : 1], call.workspace, call.stream);
   }
 };
 
@@ -145,15 +150,16 @@ class EditAttention final : public Operator {
     *out = in[0];
     out->d[1] = expressions.operation(nvinfer1::DimensionOperation::kPROD, *in[4].d[1], *in[4].d[2]);
   }
-  size_t workspace(const DynamicPluginTensorDesc* in) const override { return static_cast<size_t>(in[3].max.d[0]) * sizeof(int32_t); }
+  size_t workspace(const DynamicPluginTensorDesc* in) const override { return RETOUCH_WORKSPACE + slots_bytes(in[3].max.d[0]); }
   int run(const Call& call, const Settings& is) const override {
     const PluginTensorDesc* in = call.inputs;
-    int32_t* slot = static_cast<int32_t*>(call.workspace);
+    // The slots lie behind what the kernel shares out.
+    int32_t* slot = reinterpret_cast<int32_t*>(static_cast<char*>(call.workspace) + RETOUCH_WORKSPACE);
     const Dims &key = in[3].dims, &value = in[4].dims;
     const int failure = retouch_fill_slots(slot, static_cast<const int64_t*>(call.in[5]), in[5].dims.d[0], value.d[0], call.stream);
     if (failure != 0) return failure;
     return retouch_edit_attention(type_number(in[0].type), call.out[0], call.in[0], call.in[3], call.in[4], call.in[1], call.in[2], slot,
-                                  key.d[1], in[0].dims.d[0], key.d[0], key.d[2], value.d[2], is.numbers[0], call.stream);
+                                  key.d[1], in[0].dims.d[0], key.d[0], key.d[2], value.d[2], is.numbers[0], call.workspace, call.stream);
   }
 };
 
