@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx
 
-from retouch.engines.tensorrt import Messages
+from retouch.engines.tensorrt import Messages, with_given_operands
 from retouch.errors import BuildError
 from retouch.trt_plugins._graphs import LoadedGraph
 
@@ -43,10 +43,11 @@ def parse(trt: Any, network: Any, logger: Any, graph: LoadedGraph, messages: Mes
         BuildError: the parser does not take it; lists the nodes.
     """
     parser = trt.OnnxParser(network, logger)
+    model = with_given_operands(graph.model)
     # The parser takes weights from the folder of this path.
-    if parser.parse(graph.model.SerializeToString(), str(graph.folder.resolve() / name)):
+    if parser.parse(model.SerializeToString(), str(graph.folder.resolve() / name)):
         return parser
-    found = _refusals(trt, parser, graph.model.graph)
+    found = _refusals(trt, parser, model.graph)
     shown = "\n  ".join(str(refusal) for refusal in found[:_SHOWN])
     more = f"\n  and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     raise BuildError(

@@ -7,14 +7,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import onnx
+import onnxruntime
 import pytest
 import tensorrt_rtx as trt
 
 from retouch.bundle import Bundle
+from retouch.engines.tensorrt import Messages, logger, with_given_operands
 from retouch.errors import BuildError, BuildRequestError, BundleError
 from retouch.export import ExportOptions, export_onnx
 from retouch.trt_plugins import BuildOptions, Precision, Target, build, outdated
+from retouch.trt_plugins._graphs import LoadedGraph
+from retouch.trt_plugins._parse import parse
 
 RTX = BuildOptions(Target.TENSORRT_RTX, rows=("10", "all"))
 
@@ -99,6 +104,42 @@ def test_nodes_that_the_parser_does_not_take_are_all_named(tmp_path: Path) -> No
     for text in ("refuses 2", "Det 'the_one': the operator is not supported", "Det 'the_other'", "ONNX Runtime"):
         assert text in str(raised.value)
     assert Bundle.open(bundle.path) == bundle and sole(bundle) == []
+
+
+LEAVES_OUT = """
+<ir_version: 10, opset_import: ["" : 18, "ai.retouch" : 1]>
+g (float[2,4] x, float[4,4] w, float[4] b) => (float[2,4] y) {
+    one = ai.retouch.Product(x, w)
+    two = ai.retouch.Product(one, w, b)
+    three = ai.retouch.Product(two, w, "", b)
+    y = ai.retouch.Product(three, w, b, b)
+}
+<domain: "ai.retouch", opset_import: ["" : 18]>
+Product (x, w, bias, other) => (y) {
+    p = Gemm(x, w, bias)
+    q = Gemm(p, w, other)
+    y = Sigmoid(q)
+}
+"""
+
+
+def test_operands_may_be_left_out() -> None:
+    """ONNX leaves operands of functions out, TensorRT's parser does not take that."""
+    model = onnx.parser.parse_model(LEAVES_OUT)
+    generator = np.random.default_rng(0)
+    shapes = {"x": (2, 4), "w": (4, 4), "b": (4,)}
+    feeds = {name: generator.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+    given = with_given_operands(model)
+    assert [len(node.input) for node in given.graph.node] == [2, 3, 3, 4]
+    sessions = [onnxruntime.InferenceSession(one.SerializeToString()) for one in (model, given)]
+    (expected,), (got,) = (session.run(None, feeds) for session in sessions)
+    assert np.array_equal(got, expected)
+    messages = Messages()
+    log = logger(trt, messages)
+    network = trt.Builder(log).create_network(0)
+    parse(trt, network, log, LoadedGraph(model, Path(), "", ""), messages, "model.onnx")
+    assert network.num_layers > 4 and messages.errors == []
+    assert [len(node.input) for node in model.graph.node] == [2, 3, 4, 4]
 
 
 def test_a_bundle_in_half_precision_is_built_in_it(model: Path, tmp_path: Path) -> None:

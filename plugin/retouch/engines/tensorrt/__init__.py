@@ -12,12 +12,15 @@ __all__ = [
     "Messages",
     "load_library",
     "logger",
+    # Graphs as their parsers take them
+    "with_given_operands",
     # Retouch's plugins
     "PLUGIN_LIBRARY",
     "plugin_library",
 ]
 
 from retouch.engines.tensorrt._engine import TensorRtEngine
+from retouch.engines.tensorrt._given_operands import with_given_operands
 from retouch.engines.tensorrt._library import Library, load_library
 from retouch.engines.tensorrt._messages import Messages, logger
 from retouch.engines.tensorrt._plugins import PLUGIN_LIBRARY, plugin_library

@@ -6,6 +6,7 @@ from typing import Any
 
 from retouch.bundle import Bundle, relocate
 from retouch.engines.ort import prune_file
+from retouch.engines.tensorrt._given_operands import with_given_operands
 from retouch.engines.tensorrt._library import Library
 from retouch.engines.tensorrt._loaded import LoadedEngine
 from retouch.errors import EngineError
@@ -20,7 +21,7 @@ def fill_weights(library: Library, logger: Any, loaded: LoadedEngine, bundle: Bu
         EngineError: the library does not take them.
     """
     trt, messages, spec = library.trt, loaded.messages, loaded.spec
-    model = prune_file(bundle.path / spec.graph, spec.outputs)
+    model = with_given_operands(prune_file(bundle.path / spec.graph, spec.outputs))
     # Weights come from the folder of this path.
     place = str(relocate(model, bundle.path).resolve() / spec.graph)
     messages.clear()
