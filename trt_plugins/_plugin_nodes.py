@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from retouch.export.ops import NORM, PRODUCTS, Tail
+from retouch.export.ops.tails import NORM, PRODUCTS, Tail
 from retouch.trt_plugins._kernel_library import ACTIVATIONS
 
 __all__ = ["DOMAIN", "PLUGIN_VERSION", "PluginNodes", "with_plugins"]
@@ -98,7 +98,8 @@ def _plugin_node(node: onnx.NodeProto, constants: _Constants) -> onnx.NodeProto 
     if node.op_type not in _tailed():
         return None
     base, tail = _tailed()[node.op_type]
-    own, operands = node.input[: _OPERANDS[base]], list(node.input[_OPERANDS[base] :])
+    given: list[str] = list(node.input)
+    own, operands = given[: _OPERANDS[base]], given[_OPERANDS[base] :]
     if base == NORM:
         return _norm(node, tail, own, operands, constants)
     *needed, bias = [*own, *[""] * (_OPERANDS[base] - len(own))]

@@ -53,7 +53,7 @@ class GpuReport:
     @property
     def passed(self) -> bool:
         """Whether every kernel and every step is right."""
-        return all(check.passed for check in (*self.checks, *self.steps))
+        return all(check.passed for check in self.checks) and all(step.passed for step in self.steps)
 
 
 def run(card: Card, library: KernelLibrary, sizes: Sizes | None = None, steps: StepSizes | None = None) -> GpuReport:

@@ -41,7 +41,7 @@ def levels(active: Mask, count: int, torch: Any, device: str) -> list[Level]:  #
     masks = [active]
     for _ in range(count - 1):
         height, width = masks[-1].shape
-        masks.append(masks[-1].reshape(height // 2, 2, width // 2, 2).any((1, 3)))
+        masks.append(np.asarray(masks[-1].reshape(height // 2, 2, width // 2, 2).any((1, 3)), np.bool_))
 
     def table(source: Mask, target: Mask, mapped: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> Table:
         halo, neighbours = _neighbours(source, target, mapped)

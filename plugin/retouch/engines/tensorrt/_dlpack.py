@@ -158,11 +158,13 @@ def _type_of(dtype: np.dtype[Any]) -> _Type:
 
 
 def _dtype_of(kind: Any) -> np.dtype[Any]:  # noqa: ANN401
+    dtype: np.dtype[Any]
     if kind.lanes == 1 and kind.code == _BFLOAT and kind.bits == 16:
-        return np.dtype(ml_dtypes.bfloat16)
+        dtype = np.dtype(ml_dtypes.bfloat16)
+        return dtype
     if kind.lanes == 1 and kind.code == _BOOL:
         return np.dtype(np.bool_)
     if kind.lanes != 1 or kind.code not in _KINDS or kind.bits % 8:
         raise FeedError(f"Expected a tensor of plain numbers, got DLPack's type {kind.code} of {kind.bits} bits.")
-    dtype: np.dtype[Any] = np.dtype(f"{_KINDS[kind.code]}{kind.bits // 8}")
+    dtype = np.dtype(f"{_KINDS[kind.code]}{kind.bits // 8}")
     return dtype
