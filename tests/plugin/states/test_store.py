@@ -9,7 +9,7 @@ import pytest
 
 from retouch.engines.ort import OrtEngine
 from retouch.errors import RunError
-from retouch.states import HostTier, StateStore
+from retouch.states import DeviceTier, HostTier, StateStore
 
 
 def values(size: int = 100, name: str = "a") -> dict[str, Any]:
@@ -92,3 +92,35 @@ def test_a_part_without_room_goes_at_once() -> None:
     assert store.parts("r", "bundle") == ("states",)
     store.add("r", "bundle", "prepared", values(50))
     assert store.parts("r", "bundle") == ("states", "prepared")
+
+
+class _Scarce:
+    """A value in memory that is short; it moves once."""
+
+    nbytes = 100
+
+    def __init__(self) -> None:
+        self.moved = 0
+
+    def move_to_host(self) -> int:
+        self.moved += 1
+        return self.nbytes if self.moved == 1 else 0
+
+
+def test_the_runs_not_used_for_longest_make_room_first() -> None:
+    store = StateStore(DeviceTier())
+    scarce: dict[str, Any] = {name: _Scarce() for name in "abc"}
+    for run, value in scarce.items():
+        store.put(run, "bundle", {"states": {"x": value, **values()}})
+    store.find("a", "bundle", "states")
+    assert store.relieve(150) == 200
+    assert {name: value.moved for name, value in scarce.items()} == {"a": 0, "b": 1, "c": 1}
+    assert store.relieve(1000) == 100
+    assert store.relieve(1) == 0
+    assert store.ids() == ("b", "c", "a")
+
+
+def test_host_memory_makes_no_room() -> None:
+    store = StateStore()
+    store.put("r", "bundle", {"states": {"x": _Scarce()}})
+    assert store.relieve(1) == 0
