@@ -1,4 +1,4 @@
-"""The only import of TensorRT, made when an engine is built."""
+"""The only import of TensorRT, made when an engine is built or run."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Library", "load_library"]
 
 @dataclass(frozen=True)
 class Library:
-    """A TensorRT that builds engines.
+    """A TensorRT that builds and runs engines.
 
     Attributes:
-        target: what it builds for.
+        target: what its engines are for.
         trt: the Python module.
         version: its version.
     """
@@ -38,7 +38,7 @@ def load_library(target: Target) -> Library:
         version = str(module.__version__)
     except Exception as error:  # a library that does not load raises what it likes
         raise EngineMissingError(
-            f"Expected the package {target.module} to build engines for {target}, got {type(error).__name__}: {error}. "
+            f"Expected the package {target.module} for engines of {target}, got {type(error).__name__}: {error}. "
             f"Install it with `{target.remedy}`."
         ) from error
     major = version.split(".", maxsplit=1)[0]
