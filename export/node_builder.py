@@ -32,7 +32,6 @@ class NodeBuilder:
         self.initializers: dict[str, ir.Value] = {}
         self.time: dict[ir.Value, BindingTime] = {}
         self._made: dict[tuple[object, ...], tuple[ir.Value, ...]] = {}
-        self._constants: dict[tuple[object, ...], ir.Value] = {}
         self._counter = 0
 
     def input(self, name: str, dtype: ir.DataType, shape: Sequence[int | str], time: BindingTime) -> ir.Value:
@@ -58,11 +57,10 @@ class NodeBuilder:
     def constant(self, array: np.ndarray) -> ir.Value:
         """An initializer with that content."""
         array = np.asarray(array, order="C")
-        key = (array.dtype.str, array.shape, hashlib.sha256(array.tobytes()).digest())
-        if key not in self._constants:
-            name = f"constant_{len(self._constants)}"
-            self._constants[key] = self.initializer(name, ir.Tensor(array, name=name))
-        return self._constants[key]
+        digest = hashlib.sha256(f"{array.dtype.str} {array.shape} ".encode() + array.tobytes()).hexdigest()
+        # Named by its contents: a model that is rewritten may itself have been built here, and hold constants.
+        name = f"constant_{digest[:32]}"
+        return self.initializers.get(name) or self.initializer(name, ir.Tensor(array, name=name))
 
     def ints(self, values: Sequence[int]) -> ir.Value:
         """A 1-D int64 constant."""
@@ -105,6 +103,12 @@ class NodeBuilder:
         attributes = [a for name, a in node.attributes.items() if name not in changes]
         attributes += ir.convenience.convert_attributes(dict(changes)) if changes else []
         return self._add(node.domain, node.op_type, inputs, attributes, len(node.outputs), None, node.name)
+
+    def add(self, node: ir.Node) -> None:
+        """Adds a node that was made elsewhere, such as one with a subgraph."""
+        self.nodes.append(node)
+        for value in node.outputs:
+            self.time[value] = BindingTime.EDIT
 
     def restart(self) -> list[ir.Node]:
         """Hands over the nodes made so far and starts an empty list, so that a pass can rebuild it."""

@@ -96,6 +96,6 @@ def _stays_inline(tensor: ir.TensorProtocol) -> bool:
 
 
 def _in_memory(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
-    if not isinstance(tensor, ir.ExternalTensor):
+    if not isinstance(tensor, ir.ExternalTensor | ir.LazyTensor):
         return tensor
     return ir.Tensor(np.array(tensor.numpy()), name=tensor.name)  # a copy: the file may be closed before this is used

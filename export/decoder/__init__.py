@@ -1,10 +1,10 @@
-"""Exports of block-diffusion language models: a graph with keys and values in place, and one without caches."""
+"""Exports of diffusion language models: graphs with states in place, one without caches, and bundles of edits."""
 
 from __future__ import annotations
 
-__all__ = ["DecoderWeights", "decoder_graph", "export_decoder", "reference_logits"]
+__all__ = ["DecoderWeights", "export_decoder", "export_decoder_edits", "reference_logits"]
 
+from retouch.export.decoder._edits import export_decoder_edits
 from retouch.export.decoder._export import export_decoder
-from retouch.export.decoder._graph import decoder_graph
 from retouch.export.decoder._reference import reference_logits
 from retouch.export.decoder._weights import DecoderWeights

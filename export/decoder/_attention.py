@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from retouch.export.decoder._draft import Draft
+from retouch.export.decoder._heads import Rotation, heads_of, mixed, mixed_by_row, rotated, rotation
 
 __all__ = ["Attention"]
 
@@ -19,37 +20,33 @@ class Attention:
         updated: the outputs with updated keys and values, of the layers so far.
     """
 
-    def __init__(self, draft: Draft, *, cached: bool) -> None:
+    def __init__(self, draft: Draft, *, cached: bool, masked: bool = True) -> None:
+        """Adds nothing yet.
+
+        Args:
+            draft: the graph.
+            cached: whether keys and values lie in place.
+            masked: whether blocks limit what tokens see.
+        """
         self.updated: list[ir.Value] = []
         self._draft = draft
         self._cached = cached
+        self._masked = masked
         if cached:
             self._write_index = draft.input("write_index", ("batch", "tokens"), ir.DataType.INT64)
             self._valid = draft.input("valid", ("batch",), ir.DataType.INT64)
 
     def layer(self, layer: int, x: ir.Value) -> ir.Value:
         """What a layer's attention adds to the tokens [B, Q, hidden]."""
-        draft, spec = self._draft, self._draft.spec
-        packed = draft.product(x, f"{layer}.qkv")
-        by_head = draft.op("Reshape", packed, draft.ints((0, 0, -1, spec.head_dim)))
-        heads = draft.op("Transpose", by_head, perm=(0, 2, 1, 3))
-        query, key, value = draft.split(heads, 1, (spec.heads, spec.kv_heads, spec.kv_heads))
-        # The scores' scale goes into a weight that is there anyway.
-        query = draft.normed(query, f"{layer}.query_norm", scale=spec.head_dim**-0.5)
-        query, key = self._rotated(query, draft.normed(key, f"{layer}.key_norm"))
+        draft = self._draft
+        query, key, value = heads_of(draft, x, layer)
+        query, key = rotated(draft, query, key, self._rotation)
         keys, values = self._kept(f"keys.{layer}", key), self._kept(f"values.{layer}", value)
-        return draft.product(self._mixed(query, keys, values), f"{layer}.output")
-
-    def _mixed(self, query: ir.Value, keys: ir.Value, values: ir.Value) -> ir.Value:
-        """Values weighted by the softmax of scores. Queries that share a head of keys are rows of one product."""
-        draft, spec = self._draft, self._draft.spec
-        grouped = draft.op("Reshape", query, draft.ints((0, spec.kv_heads, -1, spec.head_dim)))
-        scores = draft.op("MatMul", grouped, draft.op("Transpose", keys, perm=(0, 1, 3, 2)))
-        shares = draft.op("Softmax", draft.op("Add", scores, self._unseen), axis=-1)
-        mixed = draft.op("MatMul", shares, values)
-        by_head = draft.op("Reshape", mixed, draft.ints((0, spec.heads, -1, spec.head_dim)))
-        by_token = draft.op("Transpose", by_head, perm=(0, 2, 1, 3))
-        return draft.op("Reshape", by_token, draft.ints((0, 0, -1)))
+        if self._masked:
+            result = mixed(draft, query, keys, values, self._unseen)
+        else:
+            result = mixed_by_row(draft, query, keys, values)
+        return draft.product(result, f"{layer}.output")
 
     def _kept(self, name: str, rows: ir.Value) -> ir.Value:
         """All rows of a cache after the new ones were written; without a cache, the new ones."""
@@ -61,29 +58,9 @@ class Attention:
         self.updated.append(written)
         return written
 
-    def _rotated(self, query: ir.Value, key: ir.Value) -> tuple[ir.Value, ...]:
-        """Queries and keys with their first dims turned by their positions' angles."""
-        draft, spec = self._draft, self._draft.spec
-        both = draft.op("Concat", query, key, axis=1)
-        half = spec.rotary_dims // 2
-        parts = draft.split(both, -1, (half, half, spec.head_dim - 2 * half))
-        swapped = draft.op("Concat", parts[1], parts[0], *parts[2:], axis=-1)
-        cos, sin = self._rotation
-        turned = draft.op("Add", draft.op("Mul", both, cos), draft.op("Mul", swapped, sin))
-        return draft.split(turned, 1, (spec.heads, spec.kv_heads))
-
     @cached_property
-    def _rotation(self) -> tuple[ir.Value, ir.Value]:
-        """Cosines and signed sines of the tokens, [B, 1, Q, head_dim]; dims that are not rotated have 1 and 0."""
-        draft, spec = self._draft, self._draft.spec
-        half = spec.rotary_dims // 2
-        rest = np.zeros((spec.positions, spec.head_dim - 2 * half))
-        angle = np.arange(spec.positions)[:, None] * spec.rope_theta ** (-np.arange(half) / half)
-        cos, sin = np.cos(angle), np.sin(angle)
-        tables = np.concatenate((cos, cos, rest + 1), 1), np.concatenate((-sin, sin, rest), 1)
-        gathered = (draft.op("Gather", draft.constant(t.astype(np.float32)), draft.positions) for t in tables)
-        first, second = (draft.op("Unsqueeze", rows, draft.ints([1])) for rows in gathered)
-        return first, second
+    def _rotation(self) -> Rotation:
+        return rotation(self._draft, self._draft.positions)
 
     @cached_property
     def _unseen(self) -> ir.Value:

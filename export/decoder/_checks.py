@@ -13,6 +13,8 @@ from retouch.bundle import DecoderSpec
 from retouch.errors import VerificationError
 from retouch.export.decoder._graph import zeros
 from retouch.export.decoder._reference import reference_logits
+from retouch.export.decoder._rows_checks import check_rows, relative_error
+from retouch.export.decoder._rows_graph import RowsKind
 from retouch.export.decoder._weights import DecoderWeights
 from retouch.export.verify.runner import Runner
 
@@ -34,16 +36,26 @@ def check_graphs(spec: DecoderSpec, weights: DecoderWeights, folder: Path) -> di
     causal, full = (reference_logits(spec, weights, ids, block) for block in (spec.block, spec.positions))
     whole = Runner.open(folder / "full.onnx")
     errors = {
-        "block-causal": _error(_run_full(whole, ids, spec.block), causal),
-        "full attention": _error(_run_full(whole, ids, spec.positions), full),
+        "block-causal": relative_error(spec, _run_full(whole, ids, spec.block), causal),
+        "full attention": relative_error(spec, _run_full(whole, ids, spec.positions), full),
     }
+    del whole
+    if spec.block_causal:
+        errors |= _check_decode(spec, folder, ids, causal)
+    for kind in RowsKind:
+        errors |= check_rows(spec, weights, Runner.open(folder / f"{kind.value}.onnx"), kind, ids, full)
+    _judge(errors)
+    return errors
+
+
+def _check_decode(spec: DecoderSpec, folder: Path, ids: Array, causal: Array) -> dict[str, float]:
+    errors = {}
     cached = _Cached(Runner.open(folder / "decode.onnx"), spec, len(ids))
     cut = (len(ids) - 1) // spec.block * spec.block
     if cut:  # a model of one block has nothing before it
-        errors["prefill"] = _error(cached.run(ids[:cut], 0), causal[:cut])
+        errors["prefill"] = relative_error(spec, cached.run(ids[:cut], 0), causal[:cut])
     cached.run(np.full(len(ids) - cut, spec.mask_id), cut)  # what the next run has to replace
-    errors["decode"] = _error(cached.run(ids[cut:], cut), causal[cut:])
-    _judge(errors)
+    errors["decode"] = relative_error(spec, cached.run(ids[cut:], cut), causal[cut:])
     return errors
 
 
@@ -69,10 +81,6 @@ def _run_full(runner: Runner, ids: Array, block: int) -> Array:
 
 def _tokens(ids: Array, start: int) -> dict[str, Array]:
     return {"ids": ids[None].astype(np.int64), "positions": np.arange(start, start + len(ids))[None]}
-
-
-def _error(got: Array, wanted: Array) -> float:
-    return float(np.abs(got - wanted).max() / np.abs(wanted).max())
 
 
 def _judge(errors: Mapping[str, float]) -> None:

@@ -29,7 +29,9 @@ __all__ = [
     "PreparedGroup",
     "prepared_groups",
     # Bundles of language models
+    "ClustersSpec",
     "DecoderSpec",
+    "ExpertsSpec",
     "SymbolsSpec",
     "TEXT_MANIFEST_FILE",
     "TEXT_SCHEMA_VERSION",
@@ -65,7 +67,8 @@ __all__ = [
 
 from retouch.bundle._bundle import MANIFEST_FILE, Bundle
 from retouch.bundle._check import Check
-from retouch.bundle._decoder_spec import DecoderSpec, SymbolsSpec
+from retouch.bundle._clusters import ClustersSpec
+from retouch.bundle._decoder_spec import DecoderSpec, ExpertsSpec, SymbolsSpec
 from retouch.bundle._engine_files import is_engine_file
 from retouch.bundle._engine_store import check_writable, store_engine
 from retouch.bundle._engines import PLUGINS, REFIT, STRIPPED, TRAITS, VERSION_COMPATIBLE, EngineSpec, ProfileSpec

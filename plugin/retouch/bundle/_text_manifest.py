@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from retouch.bundle._clusters import ClustersSpec
 from retouch.bundle._decoder_spec import DecoderSpec, SymbolsSpec
 from retouch.errors import BundleError
-from retouch.files import FileSpec, read_record_file
+from retouch.files import FileSpec, read_record_file, replace_text
 
 TEXT_MANIFEST_FILE = "text.json"
-TEXT_SCHEMA_VERSION = 2
+TEXT_SCHEMA_VERSION = 3
 
-TEXT_FILES = frozenset({"decode.onnx", "full.onnx", "weights.bin"})
-"""The files that a manifest lists."""
+CLUSTERS_FILE = "clusters.json"
+"""Written into a bundle that is there; decides nothing of what the model gives."""
+_DECODE_FILE = "decode.onnx"
+_FILES = frozenset({"full.onnx", "rows.onnx", "similar.onnx", "focus.onnx", "weights.bin"})
+
+TEXT_FILES = _FILES | {_DECODE_FILE, CLUSTERS_FILE}
+"""All files that a manifest may list."""
+
+
+def needed_files(model: DecoderSpec) -> frozenset[str]:
+    """The files that a manifest has to list: keys and values in place are for causal blocks."""
+    return _FILES | {_DECODE_FILE} if model.block_causal else _FILES
 
 
 @dataclass(frozen=True)
@@ -51,10 +64,30 @@ def read_text_manifest(directory: Path) -> TextManifest:
             "directory of a language model."
         )
     manifest = read_record_file(path, TextManifest, _fault, TEXT_SCHEMA_VERSION)
-    if set(manifest.files) != TEXT_FILES:
-        wanted, got = (", ".join(sorted(names)) for names in (TEXT_FILES, manifest.files))
+    needed = needed_files(manifest.model)
+    if set(manifest.files) - {CLUSTERS_FILE} != needed:
+        wanted, got = (", ".join(sorted(names)) for names in (needed, manifest.files))
         raise _fault(f"{path}: expected files to list {wanted}, got {got}.")
     return manifest
+
+
+def write_text_manifest(directory: Path, manifest: TextManifest) -> None:
+    """Writes the manifest of the text bundle in a directory, in one step."""
+    write_json(directory / TEXT_MANIFEST_FILE, manifest)
+
+
+def write_json(path: Path, value: ClustersSpec | TextManifest) -> None:
+    """Writes what a bundle says of itself as JSON, in one step."""
+    replace_text(path, json.dumps(dataclasses.asdict(value), indent=1, allow_nan=False) + "\n")
+
+
+def read_clusters(directory: Path) -> ClustersSpec:
+    """The clusters of positions that lie in a directory.
+
+    Raises:
+        BundleError: their file was changed.
+    """
+    return read_record_file(directory / CLUSTERS_FILE, ClustersSpec, _fault)
 
 
 def _fault(message: str) -> BundleError:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Set as AbstractSet
 
 from retouch.bundle._staged_writer import StagedWriter
 from retouch.bundle._text_bundle import TextBundle
-from retouch.bundle._text_manifest import TEXT_FILES, TEXT_MANIFEST_FILE, TextManifest
+from retouch.bundle._text_manifest import (
+    TEXT_FILES,
+    TEXT_MANIFEST_FILE,
+    TextManifest,
+    needed_files,
+    write_text_manifest,
+)
 from retouch.errors import BundleError
 from retouch.files import Kind, describe_file
 
@@ -28,12 +33,12 @@ class TextBundleWriter(StagedWriter):
         Raises:
             BundleError: a file was not written, or something else has taken the place.
         """
-        missing = [name for name in sorted(TEXT_FILES) if not (self.path / name).is_file()]
+        needed = sorted(needed_files(manifest.model))
+        missing = [name for name in needed if not (self.path / name).is_file()]
         if missing:
             raise BundleError(f"Expected {', '.join(missing)} in {self.path}, got nothing. Write all files first.")
-        files = {name: describe_file(self.path / name) for name in sorted(TEXT_FILES)}
+        files = {name: describe_file(self.path / name) for name in needed}
         complete = dataclasses.replace(manifest, files=files)
-        text = json.dumps(dataclasses.asdict(complete), indent=1, allow_nan=False)
-        (self.path / TEXT_MANIFEST_FILE).write_text(f"{text}\n", encoding="utf-8")
+        write_text_manifest(self.path, complete)
         self._staged.finish()
         return TextBundle(self._staged.target, complete)

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from retouch.bundle import TEXT_SCHEMA_VERSION, DecoderSpec, SymbolsSpec, TextBundle, TextBundleWriter, TextManifest
+from retouch.bundle import (
+    TEXT_SCHEMA_VERSION,
+    ClustersSpec,
+    DecoderSpec,
+    SymbolsSpec,
+    TextBundle,
+    TextBundleWriter,
+    TextManifest,
+)
 from retouch.errors import BundleError
 
 SPEC = DecoderSpec("family", 10, 9, 8, 4, 64, 8, 1, 1, 1, 8, 8, 8, 1e4, 1e-5)
 MANIFEST = TextManifest(TEXT_SCHEMA_VERSION, "test", SPEC, SymbolsSpec(("a", "b")), {"decode": 1e-7}, {})
-FILES = {"decode.onnx": b"with a cache", "full.onnx": b"without", "weights.bin": b"weights"}
+ROWS = {f"{name}.onnx": name.encode() for name in ("focus", "rows", "similar")}
+FILES = {"decode.onnx": b"with a cache", "full.onnx": b"without", "weights.bin": b"weights", **ROWS}
 
 
 def write(path: Path, files: dict[str, bytes] = FILES) -> TextBundle:
@@ -45,7 +55,10 @@ def test_round_trip(tmp_path: Path) -> None:
             lambda path: change(path / "text.json", schema_version=True),
             f"schema version {TEXT_SCHEMA_VERSION}, got True",
         ),
-        (lambda path: change(path / "text.json", files={}), "files to list decode.onnx, full.onnx, weights.bin, got"),
+        (
+            lambda path: change(path / "text.json", files={}),
+            "files to list decode.onnx, focus.onnx, full.onnx, rows.onnx, similar.onnx, weights.bin, got",
+        ),
         (lambda path: change(path / "text.json", more=1), "no further members"),
         (lambda path: (path / "full.onnx").unlink(), "full.onnx, but it does not exist"),
         (lambda path: (path / "weights.bin").write_bytes(b"weight"), "7 bytes, got 6"),
@@ -68,8 +81,31 @@ def test_bad_arguments_are_explained(tmp_path: Path) -> None:
 
 def test_a_file_that_was_not_written_is_missed(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match=r"Expected full\.onnx in"):
-        write(tmp_path / "b", {name: FILES[name] for name in ("decode.onnx", "weights.bin")})
+        write(tmp_path / "b", {name: data for name, data in FILES.items() if name != "full.onnx"})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_models_without_causal_blocks_have_no_graph_with_keys_and_values_in_place(tmp_path: Path) -> None:
+    manifest = replace(MANIFEST, model=replace(SPEC, block_causal=False))
+    with TextBundleWriter(tmp_path / "b") as writer:
+        for name, contents in FILES.items():
+            (writer.path / name).write_bytes(contents)
+        written = writer.finish(manifest)
+    assert "decode.onnx" not in written.manifest.files
+    assert TextBundle.open(tmp_path / "b") == written
+    assert written.rows_graph("focus").read_bytes() == b"focus"
+
+
+def test_clusters_are_kept_beside_the_graphs(tmp_path: Path) -> None:
+    before = write(tmp_path / "b")
+    assert before.clusters is None
+    clusters = ClustersSpec(1, (0, 1, 1), ((0.5, 0.25),), ((0.0, 1.0, 0.0, -1.0, 0.5),))
+    after = before.with_clusters(clusters)
+    assert TextBundle.open(tmp_path / "b") == after
+    assert after.clusters == clusters and after.fingerprint == before.fingerprint
+    assert clusters.of(5, 2).tolist() == [0, 0, 1, 1, 1]
+    write(tmp_path / "b")  # a bundle with clusters is replaced as well
+    assert TextBundle.open(tmp_path / "b").clusters is None
 
 
 def test_a_failure_leaves_the_old_bundle_and_other_folders_alone(tmp_path: Path) -> None:
