@@ -1,10 +1,11 @@
-"""Adapters for block-diffusion language models, and their export."""
+"""Adapters for diffusion language models, and their export."""
 
 from __future__ import annotations
 
 __all__ = [
     # Exports
     "export_language_model",
+    "export_text_edits",
     "is_language_model",
     # Adapters
     "DECODERS",
@@ -14,4 +15,4 @@ __all__ = [
 
 from retouch.models.decoders._adapter import DecoderAdapter
 from retouch.models.decoders._catalogue import DECODERS, decoder_for
-from retouch.models.decoders._export import export_language_model, is_language_model
+from retouch.models.decoders._export import export_language_model, export_text_edits, is_language_model

@@ -21,7 +21,7 @@ class DecoderAdapter:
         model_type: the ``model_type`` of their configuration.
         spec: the model's shape, from its configuration.
         weights: the tensors of the checkpoint that a weight (:class:`retouch.export.decoder.DecoderWeights`) consists
-            of, one below the other; ``{layer}`` stands for a layer's number.
+            of, one below the other; ``{layer}`` stands for a layer's number, ``{expert}`` for an expert's.
         tied: whether the output layer is the embedding.
     """
 
@@ -34,5 +34,7 @@ class DecoderAdapter:
         """The checkpoint's tensors of a weight, such as ``head`` or ``3.qkv``."""
         if name == "head" and self.tied(config):
             name = "embedding"
-        layer, _, kind = name.rpartition(".")
-        return tuple(source.format(layer=layer) for source in self.weights[kind])
+        parts = name.split(".")
+        kind = next(part for part in parts if not part.isdigit())
+        numbers = dict(zip(("layer", "expert"), (part for part in parts if part.isdigit()), strict=False))
+        return tuple(source.format(**numbers) for source in self.weights[kind])

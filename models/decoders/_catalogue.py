@@ -5,10 +5,13 @@ from __future__ import annotations
 from retouch.errors import ModelError
 from retouch.models.decoders._adapter import DecoderAdapter
 from retouch.models.decoders.code_lm import CODE_LM
+from retouch.models.decoders.dream import DREAM
+from retouch.models.decoders.llada import LLADA
+from retouch.models.decoders.llada2_moe import LLADA2_MOE
 
 __all__ = ["DECODERS", "decoder_for"]
 
-DECODERS: tuple[DecoderAdapter, ...] = (CODE_LM,)
+DECODERS: tuple[DecoderAdapter, ...] = (CODE_LM, LLADA2_MOE, LLADA, DREAM)
 """Every adapter."""
 
 

@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from retouch.bundle import DecoderSpec, SymbolsSpec, TextBundle
+from retouch.bundle import Bundle, DecoderSpec, SymbolsSpec, TextBundle
 from retouch.errors import ModelError
-from retouch.export.decoder import DecoderWeights, export_decoder
+from retouch.export.decoder import DecoderWeights, export_decoder, export_decoder_edits
 from retouch.models._load import CONFIG, read_json
 from retouch.models.decoders._adapter import DecoderAdapter
 from retouch.models.decoders._catalogue import DECODERS, decoder_for
 from retouch.models.decoders._checkpoint import Checkpoint
 
-__all__ = ["export_language_model", "is_language_model"]
+__all__ = ["export_language_model", "export_text_edits", "is_language_model"]
 
 _TOKENIZER = "tokenizer.json"
 
@@ -26,7 +26,7 @@ def export_language_model(
     adapter: DecoderAdapter | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> TextBundle:
-    """The text bundle of a block-diffusion language model, written only if it passes verification.
+    """The text bundle of a diffusion language model, written only if it passes verification.
 
     Args:
         directory: ``config.json``, safetensors, and perhaps ``tokenizer.json``.
@@ -38,7 +38,36 @@ def export_language_model(
         ModelError: there is no adapter for the model, or it cannot be read.
         VerificationError: a graph differs from the reference.
     """
-    folder = Path(directory)
+    spec, weights = _opened(Path(directory), adapter)
+    return export_decoder(spec, weights, output, tokenizer=_symbols(Path(directory), spec), tell=tell)
+
+
+def export_text_edits(
+    directory: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    tokens: int,
+    *,
+    adapter: DecoderAdapter | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Bundle:
+    """The bundle for :class:`retouch.EditSession` of a language model in which all tokens see each other.
+
+    Args:
+        directory: ``config.json`` and safetensors.
+        output: directory to write; a bundle that is there is replaced.
+        tokens: tokens of every text.
+        adapter: how the model is exported; ``None`` means by its ``model_type``.
+        tell: called with one line before every step.
+
+    Raises:
+        ModelError: there is no adapter for the model, it cannot be read, or it has experts.
+        VerificationError: the bundle does not give what the model gives.
+    """
+    spec, weights = _opened(Path(directory), adapter)
+    return export_decoder_edits(spec, weights, output, tokens, tell=tell)
+
+
+def _opened(folder: Path, adapter: DecoderAdapter | None) -> tuple[DecoderSpec, DecoderWeights]:
     config = read_json(folder / CONFIG)
     found = adapter or decoder_for(config.get("model_type"))
     try:
@@ -46,8 +75,7 @@ def export_language_model(
     except KeyError as error:
         raise ModelError(f"{folder / CONFIG} has no {error}, which its model_type asks for. Save it again.") from error
     checkpoint = Checkpoint(folder)
-    weights = DecoderWeights(spec, lambda name: checkpoint.stacked(found.sources(name, config)))
-    return export_decoder(spec, weights, output, tokenizer=_symbols(folder, spec), tell=tell)
+    return spec, DecoderWeights(spec, lambda name: checkpoint.stacked(found.sources(name, config)))
 
 
 def is_language_model(directory: Path) -> bool:
