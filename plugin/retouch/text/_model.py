@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from retouch.tokens import CharacterTokenizer, Tokenizer
 Logits = NDArray[np.float32]
 Tokens = NDArray[np.int64]
 KeysValues = Mapping[str, NDArray[np.float32]]
+
+RowsKind = Literal["rows", "similar", "focus"]
 
 _HOST = "CPUExecutionProvider"
 
@@ -54,6 +56,7 @@ class TextModel:
         """
         self.bundle = bundle if isinstance(bundle, TextBundle) else TextBundle.open(bundle)
         self.spec: DecoderSpec = self.bundle.manifest.model
+        self._rows_programs: dict[RowsKind, InPlaceProgram] = {}
         self.engine = OrtEngine([_HOST] if providers is None else providers, threads)
 
     @cached_property
@@ -84,6 +87,12 @@ class TextModel:
     def decode(self) -> InPlaceProgram:
         """The graph with keys and values in place."""
         return self.engine.open_in_place(self.bundle.decode_graph)
+
+    def rows_program(self, kind: RowsKind) -> InPlaceProgram:
+        """A graph that computes chosen rows; it loads when it is first asked for."""
+        if kind not in self._rows_programs:
+            self._rows_programs[kind] = self.engine.open_in_place(self.bundle.rows_graph(kind))
+        return self._rows_programs[kind]
 
     @cached_property
     def _full(self) -> Program:

@@ -53,8 +53,14 @@ class TextSession(KeptTexts):
 
         Raises:
             FeedError: the tokenizer has other ids than the model.
+            SamplingError: all tokens of the model see each other, so that no block can be finished.
         """
         model = TextModel(bundle, providers, threads)
+        if not model.spec.block_causal:
+            raise SamplingError(
+                f"Expected a model whose blocks see earlier blocks only, but in {model.spec.family} all tokens see "
+                "each other. Use retouch.text.full_attention.FullAttentionSampler."
+            )
         wording = Wording(model.spec, model.own_tokenizer if tokenizer is None else tokenizer)
         super().__init__(model, wording, StateStore() if store is None else store)
 

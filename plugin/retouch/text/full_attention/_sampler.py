@@ -1,0 +1,201 @@
+"""Texts of models in which all tokens see each other, filled block after block."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from retouch.errors import SamplingError
+from retouch.text._generation import read_only
+from retouch.text._model import TextModel, Tokens
+from retouch.text._options import check_count
+from retouch.text._wording import Prompt, Wording
+from retouch.text.full_attention._denoising import Denoising, Reading, RowTally
+from retouch.text.full_attention._no_cache import NoCache
+from retouch.text.full_attention._policy import CachePolicy
+from retouch.text.full_attention._unmask import Measure, UnmaskOptions, likeliest, surest
+from retouch.tokens import Tokenizer
+
+Callback = Callable[[Tokens], None]
+
+
+@dataclass(frozen=True)
+class RowsReport:
+    """What making a text took.
+
+    Attributes:
+        tokens: new tokens.
+        forwards: forwards of the model.
+        rows_computed: rows that were computed, over all layers and forwards.
+        rows_total: rows that there were.
+        flops_ratio: floating-point operations over those of the same forwards without a cache.
+        mean_staleness: mean age of what forwards used, in steps.
+        max_staleness: the greatest.
+        revised: tokens that were replaced after they were set.
+        seconds: wall time.
+    """
+
+    tokens: int
+    forwards: int
+    rows_computed: int
+    rows_total: int
+    flops_ratio: float
+    mean_staleness: float
+    max_staleness: int
+    revised: int
+    seconds: float
+
+    @classmethod
+    def of(cls, tally: RowTally, tokens: int, revised: int, seconds: float) -> RowsReport:
+        """The report of what was counted."""
+        return cls(
+            tokens=tokens,
+            forwards=tally.forwards,
+            rows_computed=tally.computed,
+            rows_total=tally.total,
+            flops_ratio=tally.flops / tally.full_flops,
+            mean_staleness=tally.ages / tally.forwards,
+            max_staleness=tally.oldest,
+            revised=revised,
+            seconds=seconds,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FilledText:
+    """A text that was made.
+
+    Attributes:
+        tokens: the prompt and the answer.
+        prompt_tokens: how many of them, the first ones, are the prompt.
+        text: both as a text; empty without a tokenizer.
+        report: what it took.
+    """
+
+    tokens: Tokens = field(repr=False)
+    prompt_tokens: int
+    text: str
+    report: RowsReport
+
+
+class FullAttentionSampler:
+    """Fills texts as LLaDA and Dream do: greedily, block after block, the surest masks of a block first.
+
+    Example:
+        >>> sampler = FullAttentionSampler(TextModel("llada.bundle"), BlockCache(Kept.DUAL))
+        >>> made = sampler.generate(prompt_ids, 128)
+        >>> print(made.report)
+    """
+
+    def __init__(
+        self,
+        model: TextModel,
+        policy: CachePolicy | None = None,
+        options: UnmaskOptions | None = None,
+        *,
+        tokenizer: Tokenizer | None = None,
+    ) -> None:
+        """Loads nothing yet.
+
+        Args:
+            model: the model; one with causal blocks works as well, and sees everything here.
+            policy: which rows forwards compute; ``None`` means all, without a cache.
+            options: how masks are set.
+            tokenizer: a tokenizer that fits the model; ``None`` means the bundle's own, if it has one.
+
+        Raises:
+            FeedError: the tokenizer has other ids than the model.
+        """
+        self.policy: CachePolicy = NoCache() if policy is None else policy
+        self.options = UnmaskOptions() if options is None else options
+        self.model = model
+        self._wording = Wording(model.spec, model.own_tokenizer if tokenizer is None else tokenizer)
+
+    def generate(self, prompt: Prompt, length: int, *, callback: Callback | None = None) -> FilledText:
+        """A prompt with so many tokens of answer. What is kept meanwhile belongs to this call alone.
+
+        Args:
+            prompt: a text, or token ids.
+            length: new tokens.
+            callback: called with all tokens after every change.
+
+        Raises:
+            FeedError: the prompt holds the mask, or ids or characters that the model does not have.
+            SamplingError: the text would be longer than the model's longest, or the policy does not fit the model.
+        """
+        started = time.perf_counter()
+        ids = self.tokens_of(prompt)
+        denoising = self.begin(ids, length)
+        end, revised = self.fill(denoising, callback)
+        tokens = read_only(denoising.tokens[:end].copy())
+        report = RowsReport.of(denoising.tally, end - len(ids), revised, time.perf_counter() - started)
+        return FilledText(tokens, len(ids), self._wording.text(tokens), report)
+
+    def tokens_of(self, prompt: Prompt) -> Tokens:
+        """The tokens of a prompt.
+
+        Raises:
+            FeedError: see :meth:`generate`.
+        """
+        return self._wording.tokens(prompt, "the prompt")
+
+    def begin(self, prompt: Tokens, length: int) -> Denoising:
+        """A text of masks behind a prompt, for callers that set tokens themselves.
+
+        Args:
+            prompt: the prompt's tokens.
+            length: masks behind it.
+
+        Raises:
+            SamplingError: see :meth:`generate`.
+        """
+        spec = self.model.spec
+        check_count("the number of new tokens", length, 1)
+        if len(prompt) + length > spec.positions:
+            raise SamplingError(
+                f"Expected at most {spec.positions} tokens of prompt and answer together, got {len(prompt)} + "
+                f"{length}. Ask for fewer, or shorten the prompt."
+            )
+        tokens = np.concatenate((prompt, np.full(length, spec.mask_id)))
+        return Denoising(self.model, self.policy, tokens, len(prompt))
+
+    def fill(self, denoising: Denoising, callback: Callback | None = None) -> tuple[int, int]:
+        """Fills a text that :meth:`begin` gave; where it ends, and how many tokens were revised.
+
+        Args:
+            denoising: the text.
+            callback: called with all tokens after every change.
+        """
+        spec, revised, prompt, told = self.model.spec, 0, denoising.prompt, callback or (lambda _: None)
+        size = self.options.block or spec.block
+        for low in range(prompt, len(denoising.tokens), size):
+            block = (low, min(low + size, len(denoising.tokens)))
+            revised += self._fill_block(denoising, block, told)
+            ends = np.flatnonzero(denoising.tokens[prompt : block[1]] == spec.eos_id)
+            if self.options.stop_at_end and ends.size:
+                return prompt + int(ends[0]) + 1, revised
+        return len(denoising.tokens), revised
+
+    def _fill_block(self, denoising: Denoising, block: tuple[int, int], told: Callback) -> int:
+        masks, step, revised = block[1] - block[0], 0, 0
+        while (masked := denoising.masked[block[0] : block[1]]).any():
+            positions = block[0] + np.flatnonzero(masked)
+            reading = denoising.read(block, positions)
+            tokens, confidence = likeliest(reading.logits, self.model.spec.mask_id, self.options.measure)
+            places = surest(confidence, self.options, self.options.transfers(step, masks))
+            replaced, by = self._revisions(denoising, reading)
+            denoising.set(np.concatenate((positions[places], replaced)), np.concatenate((tokens[places], by)))
+            told(denoising.tokens.copy())
+            revised, step = revised + len(replaced), step + 1
+        return revised
+
+    def _revisions(self, denoising: Denoising, reading: Reading) -> tuple[Tokens, Tokens]:
+        """Positions of tokens to replace, and what by."""
+        if not len(reading.revisable):
+            return reading.revisable, reading.revisable
+        tokens, confidence = likeliest(reading.revised_logits, self.model.spec.mask_id, Measure.PROBABILITY)
+        differs = (tokens != denoising.tokens[reading.revisable]) & (confidence > np.float32(reading.revise))
+        return reading.revisable[differs], tokens[differs]
