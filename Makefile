@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench bench-families bench-size bench-text code-lm-evaluate code-lm-train demo demo-terrain demo-text kernels plugins fidelity generations-study norm-study scenes-train validate test test-fast test-native test-optimum test-ort-matrix lint clean
+.PHONY: bench bench-families bench-size bench-text code-lm-evaluate code-lm-train demo demo-terrain demo-text kernels plugins fidelity generations-study norm-study scenes-train text-caches text-full-train validate test test-fast test-native test-optimum test-ort-matrix lint clean
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml $(NATIVE) $(HEADERS)/.tried
 	touch $@
 
 # Measurements, the original model's as well, are taken with memory in huge pages; docs/benchmarks.md says what they do.
-bench bench-families bench-size bench-text code-lm-train demo demo-terrain demo-text generations-study norm-study scenes-train: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
+bench bench-families bench-size bench-text code-lm-train demo demo-terrain demo-text generations-study norm-study scenes-train text-caches: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
 
 # Takes about a quarter of an hour; bundles are kept in build/bench. Measure on a quiet machine.
 bench: $(STAMP)
@@ -47,6 +47,19 @@ bench-size: $(STAMP)
 # Takes about two minutes; measure on a quiet machine. docs/text.md has the figures.
 bench-text: $(STAMP)
 	$(BIN)/python -m retouch.validation.text
+
+# Takes about ten minutes; measure on a quiet machine. CORPUS=python takes texts and a network of code, FULL=DIR another
+# network, TEXTS=8 more texts.
+CORPUS := patterns
+FULL := build/text/full-$(CORPUS)
+text-caches: $(STAMP)
+	test -d $(FULL) || $(MAKE) text-full-train
+	$(BIN)/python -m retouch.validation.text.caches $(FULL) --corpus $(CORPUS) $(if $(TEXTS),--texts $(TEXTS)) \
+		--out out/text-caches/$(CORPUS) --page docs/full-attention-$(CORPUS).md
+
+# The network of text-caches: about ten minutes on one thread.
+text-full-train: $(STAMP)
+	$(BIN)/python -m retouch.validation.text.train_full --corpus $(CORPUS) --out $(FULL)
 
 # A scene is generated and edited; SCENES=DIR takes another pipeline, such as build/scenes/pipeline.
 SCENES := models/scenes/pipeline

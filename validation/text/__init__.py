@@ -6,6 +6,11 @@ __all__ = [
     # What sampling costs
     "demo_main",
     "main",
+    # What caches of full attention cost and lose
+    "CacheFigures",
+    "caches_main",
+    "compare_caches",
+    "train_full_main",
     # How good completions are
     "CodeScore",
     "Completion",
@@ -18,8 +23,10 @@ __all__ = [
     "score_patterns",
 ]
 
+from retouch.validation.text._caches import CacheFigures, caches_main, compare_caches
 from retouch.validation.text._completions import CodeScore, Completion, Verdict, code_prompts, judge, score_code
 from retouch.validation.text._demo import demo_main
 from retouch.validation.text._evaluate import evaluate_main
+from retouch.validation.text._full_network import train_full_main
 from retouch.validation.text._measure import main
 from retouch.validation.text._patterns import PatternScore, score_patterns
