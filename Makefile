@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench bench-families bench-size bench-text code-lm-evaluate code-lm-train demo demo-terrain demo-text kernels plugins fidelity generations-study norm-study scenes-train text-caches text-full-train validate test test-fast test-native test-optimum test-ort-matrix lint clean
+.PHONY: bench bench-families bench-size bench-text code-lm-evaluate code-lm-train demo demo-terrain demo-text kernels plugins fidelity generations-study norm-study scenes-train soak text-caches text-full-train validate test test-fast test-native test-optimum test-ort-matrix lint clean
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -133,6 +133,10 @@ test-native: $(STAMP)
 ORT_RELEASES ?= 1.23.2 1.24.4 1.28.0 1.32.0
 test-ort-matrix: $(STAMP)
 	tests/ort_ep/matrix.sh $(CURDIR)/$(BIN)/python build/ort-matrix $(ORT_RELEASES)
+
+# Twenty thousand edits of a tiny UNet, whose memory must stay flat.
+soak: $(STAMP)
+	$(BIN)/python -m retouch.validation.soak --build build/soak
 
 # optimum-onnx wants an older transformers than everything else, so it has an environment of its own.
 OPTIMUM := .venv-optimum

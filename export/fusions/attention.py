@@ -51,6 +51,7 @@ def fuse_attention(graph: ir.Graph) -> None:
             found = _attention(node, turns)
             if found is not None and all(_is_by_head(value, turns.rank) for value in found[1][:5]):
                 _replace(graph, node, *found)
+                break
 
 
 def _replace(graph: ir.Graph, node: ir.Node, op_type: str, operands: list[ir.Value]) -> None:

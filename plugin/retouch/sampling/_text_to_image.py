@@ -77,7 +77,10 @@ class TextToImage:
         self._engine = OrtEngine(providers, threads)
         self._scheduler = scheduler
         self._session_options: dict[str, Any] = {
-            "providers": providers, "threads": threads, "store": store, "engine": engine
+            "providers": providers,
+            "threads": threads,
+            "store": store,
+            "engine": engine,
         }
         self._group_norm = group_norm
         self._parts: _Parts | None = None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from retouch.engines._protocol import Value
+from retouch.engines.ort._runtime import load_onnxruntime
 from retouch.engines.ort._value import OrtTensor
 from retouch.errors import EngineError
 
@@ -54,6 +56,7 @@ class OrtBinding:
         self._names = frozenset(names)
         self._outputs = outputs
         self._binding = session.io_binding()
+        self._inputs: dict[str, Value] = {}
         self._bind(inputs)
 
     def run(self, changed: Mapping[str, Value]) -> dict[str, Value]:
@@ -61,6 +64,8 @@ class OrtBinding:
         self._bind(changed)
         for name in self._outputs:
             self._binding.bind_output(name, self._device)
+        if _lends_outputs():
+            return self._run_and_hand_over()
         try:
             self._execute()
             values = self._binding.get_outputs()
@@ -68,6 +73,15 @@ class OrtBinding:
             # The next run would otherwise write into the memory of the values returned here.
             self._binding.clear_binding_outputs()
         return {name: OrtTensor(value) for name, value in zip(self._outputs, values, strict=True)}
+
+    def _run_and_hand_over(self) -> dict[str, Value]:
+        """The outputs, which live as long as the binding that they come from; the next run has another one."""
+        self._execute()
+        used, self._binding = self._binding, self._session.io_binding()
+        self._bind(self._inputs)
+        return {
+            name: OrtTensor(value, owner=used) for name, value in zip(self._outputs, used.get_outputs(), strict=True)
+        }
 
     def _execute(self) -> None:
         try:
@@ -84,3 +98,10 @@ class OrtBinding:
         for name, value in inputs.items():
             if name in self._names:
                 bind(name, cast("OrtTensor", value).ort_value)
+                self._inputs[name] = value
+
+
+@cache
+def _lends_outputs() -> bool:
+    """Whether outputs are lost once their binding forgets them: releases before the one tested here lend them only."""
+    return tuple(int(part) for part in load_onnxruntime().__version__.split(".")[:2]) < (1, 32)

@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 class OrtTensor:
     """A value that holds an ``onnxruntime.OrtValue``."""
 
-    def __init__(self, ort_value: onnxruntime.OrtValue, shared: NDArray[Any] | None = None) -> None:
-        """Holds the value, and the array whose memory it shares if there is one."""
+    def __init__(
+        self, ort_value: onnxruntime.OrtValue, shared: NDArray[Any] | None = None, owner: object = None
+    ) -> None:
+        """Holds the value, the array whose memory it shares if there is one, and what its memory belongs to."""
         self.ort_value = ort_value
         self._shared = shared
+        self._owner = owner
 
     @classmethod
     def from_numpy(cls, array: NDArray[Any], device: str) -> OrtTensor:
