@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -28,7 +29,7 @@ def joined_samples(graph: ir.Graph, value: ir.Value, before: ir.Node) -> ir.Valu
     assert value.shape is not None
     if len(value.shape) == 3:
         return value
-    samples, heads, depth = (int(size) for size in value.shape[1:])
+    samples, heads, depth = _sizes(value)
     return _joined(graph, value, [samples * heads, depth], before)
 
 
@@ -50,9 +51,9 @@ def use_joined(graph: ir.Graph, made: ir.Node, old: ir.Value) -> None:
         rows.name = old.name
         return
     rows.name = f"{old.name}_joined"
-    split = ir.Node("", "Reshape", [rows, _shape(graph, [0, *map(int, old.shape[1:])])], name=f"{old.name}_split")
+    split = ir.Node("", "Reshape", [rows, _shape(graph, [0, *_sizes(old)])], name=f"{old.name}_split")
     graph.insert_after(made, split)
-    value = _typed(split.outputs[0], old, [int(size) for size in old.shape[1:]])
+    value = _typed(split.outputs[0], old, _sizes(old))
     value.name = old.name
     old.replace_all_uses_with(value, replace_graph_outputs=True)
 
@@ -64,8 +65,13 @@ def _joined(graph: ir.Graph, value: ir.Value, sizes: list[int], before: ir.Node)
 
 
 def _width(value: ir.Value) -> int:
+    return math.prod(_sizes(value))
+
+
+def _sizes(value: ir.Value) -> list[int]:
+    """The axes behind the rows, which are known."""
     assert value.shape is not None
-    return int(np.prod([int(size) for size in value.shape[1:]]))
+    return [size for size in value.shape[1:] if isinstance(size, int)]
 
 
 def _reshaped(value: ir.Value) -> ir.Value | None:
