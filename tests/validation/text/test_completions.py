@@ -85,7 +85,7 @@ def test_the_baseline_takes_the_likeliest_next_token() -> None:
 def test_networks_are_evaluated(tmp_path: Path) -> None:
     """With a network of patterns in the place of both; the figures of the real ones are in the card."""
     out = tmp_path / "figures.json"
-    evaluate_main(PATTERNS_MODEL, PATTERNS_MODEL, PATTERNS_MODEL, count=4, tokens=20, batches=1, json_file=out)
+    evaluate_main(PATTERNS_MODEL, PATTERNS_MODEL, PATTERNS_MODEL, count=8, tokens=20, batches=1, json_file=out)
     figures = json.loads(out.read_text())
     assert set(figures) == {"bits_per_character", "patterns", "patterns not learned from", "python"}
     assert set(figures["python"]) == {*figures["patterns"], "autoregressive"}
