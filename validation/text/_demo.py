@@ -115,6 +115,10 @@ def _edit(
     )
 
 
+def _one_by_one(session: TextSession, base: Generation, candidates: Sequence[Candidate]) -> list[Generation]:
+    return [_edit(session, base, one) for one in candidates]
+
+
 def _shown(session: TextSession, before: np.ndarray, make: Callable[..., Generation]) -> Generation:
     """What is made, shown on a terminal while it is."""
     with TextView(session, before, len(before)) as view:
@@ -129,8 +133,8 @@ def _rows(
     ways: dict[str, Callable[[], list[Generation]]] = {
         "make it again": lambda: [again()],
         "make it again, without a cache": lambda: [again(cache=False)],
-        **{f"edit, {name}": lambda one=candidate: [_edit(session, base, one)] for name, candidate in edits.items()},
-        f"{len(several)} frozen edits one by one, each": lambda: [_edit(session, base, one) for one in several],
+        **{f"edit, {name}": partial(_one_by_one, session, base, [one]) for name, one in edits.items()},
+        f"{len(several)} frozen edits one by one, each": partial(_one_by_one, session, base, several),
         f"{len(several)} frozen edits at once, each": lambda: session.edit_many(base, several),
     }
     made = {name: make() for name, make in ways.items()}
