@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 from retouch import __version__
 from retouch.engines.ort import HugePages
+from retouch.ort_ep import register
 
 
 def facts_of(threads: str, repeats: int, command: str) -> dict[str, object]:
@@ -25,6 +26,7 @@ def facts_of(threads: str, repeats: int, command: str) -> dict[str, object]:
         "ONNX Runtime": version("onnxruntime"),
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "memory": HugePages.here().value,
+        "kernels": "Retouch's" if register() else "ONNX Runtime's only",
         "threads": threads,
         "rounds": repeats,
         "command": command,

@@ -8,14 +8,15 @@ from retouch.validation.benchmarks._figures import Figures
 
 _INTRODUCTION = """# Benchmarks
 
-What an edit costs against running the full model again, on stock ONNX Runtime. **This page is written by `make bench`;
-do not edit it.**
+What an edit costs against running the full model again, on ONNX Runtime. **This page is written by `make bench`; do not
+edit it.**
 """
 _METHOD = """
 How it was measured: an edit of a centred block takes turns with the bundle's full model and the original model, in one
 process; every figure is the median of {repeats} rounds after two to warm up. Ratios are edit time over the faster full
 model. "CPU, 1 thread" is CPU time of the process, which is steady on shared machines; "wall, 2 threads" is time on the
-clock. Areas are of the editable positions, region policy `exact`: the block's own rows, without dilation, and what they
+clock. Edits run on Retouch's kernels where they were built ("kernels" above), in the column "stock" on ONNX Runtime's
+own. Areas are of the editable positions, region policy `exact`: the block's own rows, without dilation, and what they
 read beyond the block comes from the states. Patches name their dilation. GroupNorm moments are `cached`. `dense` marks
 edits above the bundle's break-even, which take the dense fallback: one full run, merged with the base result.
 
@@ -50,6 +51,7 @@ def page(facts: Mapping[str, object], figures: Sequence[Figures]) -> str:
 
 
 def _times(figures: Figures) -> str:
+    stock = {row["case"]: f"{row['ratio']:.3f}" for row in figures.stock}
     rows = (
         (
             one["case"],
@@ -59,6 +61,7 @@ def _times(figures: Figures) -> str:
             f"{one['base_ms']:.1f}",
             f"{one['edit_ms']:.1f}",
             f"**{one['ratio']:.3f}**",
+            stock.get(one["case"], ""),
             f"{two['wall_ratio']:.3f}",
             one["path"],
         )
@@ -66,7 +69,7 @@ def _times(figures: Figures) -> str:
     )
     head = (
         *("edit", "area", "active rows", "FLOP share", "full ms", "edit ms"),
-        *("CPU, 1 thread", "wall, 2 threads", "path"),
+        *("CPU, 1 thread", "stock", "wall, 2 threads", "path"),
     )
     return (
         f"### {figures.name}\n\n{figures.gflop:.3g} GFLOP a run, coverage {figures.coverage:.1%}, "

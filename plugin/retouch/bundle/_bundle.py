@@ -13,6 +13,7 @@ from retouch.bundle._manifest import Manifest
 from retouch.bundle._references import check_references
 from retouch.bundle._serde import manifest_from_json
 from retouch.bundle._shared import read_shared, shared_path
+from retouch.bundle._text_manifest import TEXT_MANIFEST_FILE
 from retouch.errors import BundleError
 from retouch.files import FileSpec, check_file, digest_of
 
@@ -93,6 +94,11 @@ def _read_manifest(directory: Path) -> Manifest:
     path = directory / MANIFEST_FILE
     if directory.is_file():
         raise BundleError(f"{directory} is a file, a bundle is a directory. Make one with `retouch export`.")
+    if (directory / TEXT_MANIFEST_FILE).is_file():
+        raise BundleError(
+            f"{directory} is the bundle of a language model, which `retouch text` and TextSession take. Expected the "
+            "bundle of another model, or of a text model's edits (export_text_edits)."
+        )
     if not path.is_file():
         raise BundleError(f"{directory} is not a bundle: it has no {MANIFEST_FILE}. Make one with `retouch export`.")
     try:

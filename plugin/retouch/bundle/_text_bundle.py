@@ -86,8 +86,11 @@ class TextBundle:
 
     def with_clusters(self, clusters: ClustersSpec) -> TextBundle:
         """The bundle with clusters of positions, written into its directory."""
+        files = {name: spec for name, spec in self.manifest.files.items() if name != CLUSTERS_FILE}
+        # An interruption from here on leaves a bundle without clusters, and none whose manifest lists others.
+        write_text_manifest(self.path, dataclasses.replace(self.manifest, files=files))
         write_json(self.path / CLUSTERS_FILE, clusters)
-        files = {**self.manifest.files, CLUSTERS_FILE: describe_file(self.path / CLUSTERS_FILE)}
+        files[CLUSTERS_FILE] = describe_file(self.path / CLUSTERS_FILE)
         manifest = dataclasses.replace(self.manifest, files=files)
         write_text_manifest(self.path, manifest)
         return TextBundle(self.path, manifest)

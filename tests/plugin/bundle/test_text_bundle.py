@@ -11,6 +11,7 @@ import pytest
 
 from retouch.bundle import (
     TEXT_SCHEMA_VERSION,
+    Bundle,
     ClustersSpec,
     DecoderSpec,
     SymbolsSpec,
@@ -106,6 +107,26 @@ def test_clusters_are_kept_beside_the_graphs(tmp_path: Path) -> None:
     assert clusters.of(5, 2).tolist() == [0, 0, 1, 1, 1]
     write(tmp_path / "b")  # a bundle with clusters is replaced as well
     assert TextBundle.open(tmp_path / "b").clusters is None
+
+
+def test_clusters_that_could_not_be_written_leave_a_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clusters = ClustersSpec(1, (0, 1, 1), ((0.5, 0.25),), ((0.0, 1.0, 0.0, -1.0, 0.5),))
+    before = write(tmp_path / "b").with_clusters(clusters)
+
+    def cut_off(path: Path, _data: object) -> None:
+        path.write_text("{")
+        raise OSError("no space")
+
+    monkeypatch.setattr("retouch.bundle._text_bundle.write_json", cut_off)
+    with pytest.raises(OSError, match="no space"):
+        before.with_clusters(clusters)
+    assert TextBundle.open(tmp_path / "b").clusters is None
+
+
+def test_bundles_of_other_models_say_what_this_one_is(tmp_path: Path) -> None:
+    write(tmp_path / "b")
+    with pytest.raises(BundleError, match="bundle of a language model, which `retouch text`"):
+        Bundle.open(tmp_path / "b")
 
 
 def test_a_failure_leaves_the_old_bundle_and_other_folders_alone(tmp_path: Path) -> None:

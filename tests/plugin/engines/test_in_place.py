@@ -53,6 +53,14 @@ def test_inputs_are_the_callers_own(program: InPlaceProgram) -> None:
     assert state.tolist() == [[1, 1], [0, 0], [1, 1], [0, 0]]
 
 
+def test_an_input_of_another_type_is_not_converted(program: InPlaceProgram) -> None:
+    state, place = np.zeros((4, 2), np.float32), np.array([[1]])
+    binding = program.bind({"state": state})
+    binding.run({"rows": np.ones((1, 2), np.float32), "places": place})
+    with pytest.raises(EngineError, match="double"):
+        binding.run({"rows": np.full((1, 2), 1e-60), "places": place})
+
+
 def test_faults_are_explained(program: InPlaceProgram, tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="contiguous"):
         program.bind({"state": np.zeros((2, 4), np.float32).T})

@@ -74,7 +74,7 @@ class InPlaceBinding:
 
     def _feed(self, name: str, array: NDArray[Any]) -> None:
         bound = self._bound.get(name)
-        if bound is None or bound.shape != array.shape:
+        if bound is None or (bound.shape, bound.dtype) != (array.shape, array.dtype):
             bound = self._bound[name] = np.array(array, order="C")
             self._binding.bind_cpu_input(name, bound)
         else:
