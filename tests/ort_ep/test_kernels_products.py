@@ -87,8 +87,8 @@ def test_a_bias_of_another_shape_is_left_to_the_runtime() -> None:
     )
 
 
-@pytest.mark.parametrize("active", [0, 1, 6, 8, 50])
-@pytest.mark.parametrize(("channels", "columns", "taps"), [(3, 5, 9), (70, 65, 9), (300, 33, 4), (16, 128, 1)])
+@pytest.mark.parametrize("active", [0, 1, 6, 8, 50, 133])
+@pytest.mark.parametrize(("channels", "columns", "taps"), [(3, 5, 9), (70, 129, 9), (300, 33, 4), (16, 128, 1)])
 def test_convolved_rows(active: int, channels: int, columns: int, taps: int) -> None:
     feeds = convolution(active, channels, columns, taps)
     model = make_model("EditConv", feeds, {"weight": feeds["weight"], "bias": feeds["bias"]})

@@ -20,7 +20,9 @@ constexpr size_t kLine = 16;
 constexpr size_t kAhead = 1024;
 
 /// Fewer rows do not pay for taking weights apart.
-constexpr size_t kLeastMatrixRows = 64;
+constexpr size_t kLeastMatrixRows = 128;
+/// Taking rows apart costs the same for any number of columns, and narrow products do not earn it back.
+constexpr size_t kLeastMatrixColumns = 128;
 /// Depth of the pieces that are taken apart for matrix instructions; a task's rows, and panels.
 constexpr size_t kPieceDepth = 128;
 constexpr size_t kMatrixRows = 512;
@@ -90,7 +92,7 @@ void RowProduct::run(const Context& context, const Rows& rows, size_t count, con
   // Sums are gathered where what stands before the tail is wanted, if it is.
   const float* from = target.sum == nullptr ? target.out : target.sum;
   const TailTile all{target.tail, from, columns_, target.sum, target.out, columns_, count, columns_, 0};
-  if (matrix_ != nullptr && count >= kLeastMatrixRows) {
+  if (matrix_ != nullptr && count >= kLeastMatrixRows && columns_ >= kLeastMatrixColumns) {
     TailTile biased = all;
     biased.tail.bias = bias;
     return run_matrix(context, rows, biased);

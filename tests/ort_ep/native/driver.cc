@@ -286,6 +286,10 @@ int main() {
         for (bool stacked : {false, true}) test_attention(rows, keys, 2, 5, stacked);
       test_attention(rows, 130, 1, 33, false);
     }
+    // Enough rows and columns for matrix instructions, where the CPU has them.
+    test_convolution(130, 33, 130, 4);
+    test_batch(70, 2, 33, 130, 4, false);
+    test_linear(133, 300, 129);
     test_errors();
   }
   std::puts("all kernels agree with their references");
