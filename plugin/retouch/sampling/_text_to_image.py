@@ -67,8 +67,8 @@ class TextToImage:
             providers: ONNX Runtime execution providers by preference; ``None`` means the CPU.
             threads: threads per run; ``None`` leaves the choice to the engine.
             scheduler: a scheduler of diffusers; ``None`` means the pipeline's own.
-            group_norm: how GroupNorm sees edits; ``None`` means ``auto`` for bundles that were calibrated and
-                ``corrected`` for others: another prompt moves what GroupNorm sees.
+            group_norm: how GroupNorm sees edits; ``None`` means ``auto``, and ``corrected`` for a denoiser that was not
+                calibrated: another prompt moves what GroupNorm sees.
             store: where states are kept; ``None`` means in memory, until the pipeline closes.
             engine: what runs the denoiser and the decoder; see :class:`EditSession`. The text encoder always runs on
                 ONNX Runtime.
@@ -230,7 +230,8 @@ class TextToImage:
 
     def _session(self, path: Path) -> EditSession:
         bundle = Bundle.open(path)
-        unasked: GroupNormMode = "corrected" if bundle.manifest.moments is None else "auto"
+        prompted = any(spec.name == TEXT for spec in bundle.manifest.inputs)
+        unasked: GroupNormMode = "corrected" if prompted and bundle.manifest.moments is None else "auto"
         return EditSession(bundle, group_norm=self._group_norm or unasked, **self._session_options)
 
     @cached_property

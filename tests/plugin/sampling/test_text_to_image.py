@@ -62,7 +62,7 @@ def test_an_edit_changes_pixels_in_its_region_only(pipeline: TextToImage, base: 
     np.testing.assert_array_equal(changed & ~Region.from_mask(latents, POLICY).resampled(PIXELS).mask, False)
     assert edited.base is base and edited.prompt == "a blue square" and edited.report is not None
     assert edited.report.decoding.path == "edit" and "decoding" in str(edited.report)
-    assert edited.report.decoding.group_norm == "corrected"
+    assert edited.report.decoding.group_norm == "cached"
     assert edited.trajectory.report is not None
     assert {run.group_norm for runs in edited.trajectory.report.runs for run in runs} == {"corrected"}
     by_mask = pipeline.edit(base, region.mask, "a blue square", policy=POLICY)
