@@ -38,7 +38,7 @@ class FakeTensorRt:
     def __getattr__(self, name: str) -> Any:
         return getattr(real, name)
 
-    def Builder(self, _logger: Any) -> Any:  # noqa: N802
+    def Builder(self, _logger: Any) -> Any:  # noqa: N802  (TensorRT's name)
         registry = types.SimpleNamespace(load_library=lambda path: self.libraries.append(path) or path)
         return types.SimpleNamespace(
             create_network=lambda flags: types.SimpleNamespace(num_layers=7, flags=flags),
@@ -48,7 +48,7 @@ class FakeTensorRt:
             build_serialized_network=lambda _network, _config: bytearray(b"a plan"),
         )
 
-    def OnnxParser(self, _network: Any, _logger: Any) -> Any:  # noqa: N802
+    def OnnxParser(self, _network: Any, _logger: Any) -> Any:  # noqa: N802  (TensorRT's name)
         return types.SimpleNamespace(parse=self._parse)
 
     def _parse(self, model: bytes, place: str) -> bool:

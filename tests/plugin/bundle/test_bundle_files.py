@@ -44,12 +44,12 @@ def test_a_file_of_another_size_is_found(bundle: Bundle, name: str, check: str) 
         with pytest.raises(
             BundleError, match=rf"{name} to have {len(content)} bytes, got {len(changed)}.*export again"
         ):
-            Bundle.open(bundle.path, check=check)  # type: ignore[arg-type]
+            Bundle.open(bundle.path, check=check)
 
 
 def test_unknown_check_is_refused(bundle: Bundle) -> None:
     with pytest.raises(BundleError, match="hash, size, none, but got 'md5'"):
-        Bundle.open(bundle.path, check="md5")  # type: ignore[arg-type]
+        Bundle.open(bundle.path, check="md5")
 
 
 def test_odd_names_and_read_only_directories_open(tmp_path: Path) -> None:

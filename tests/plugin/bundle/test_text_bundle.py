@@ -75,9 +75,9 @@ def test_damage_is_named(tmp_path: Path, damage: Callable[[Path], object], messa
 def test_bad_arguments_are_explained(tmp_path: Path) -> None:
     bundle = write(tmp_path / "b")
     with pytest.raises(BundleError, match="hash, size, none, but got 'md5'"):
-        TextBundle.open(bundle.path, check="md5")  # type: ignore[arg-type]
+        TextBundle.open(bundle.path, check="md5")
     with pytest.raises(BundleError, match="Expected the directory of a bundle, got 5"):
-        TextBundle.open(5)  # type: ignore[arg-type]
+        TextBundle.open(5)
 
 
 def test_a_file_that_was_not_written_is_missed(tmp_path: Path) -> None:
