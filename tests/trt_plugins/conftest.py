@@ -13,7 +13,7 @@ import pytest
 
 from retouch.bundle import Bundle
 from retouch.export import ExportOptions, export_onnx
-from tests.trt_plugins.host_kernels import compile_host
+from tests.trt_plugins.host_kernels import HostKernels, compile_host
 from tests.trt_plugins.host_plugins import missing
 
 REQUIRED = "RETOUCH_REQUIRE_TRT"
@@ -24,7 +24,7 @@ if os.environ.get(REQUIRED) == "1" and not (INSTALLED and COMPILER):
     raise pytest.UsageError(f'{REQUIRED}=1, but there is no tensorrt_rtx (pip install "retouch[trt]") or no g++')
 
 collect_ignore_glob = [
-    *([] if INSTALLED else ["test_rtx_*.py"]),
+    *([] if INSTALLED else ["test_rtx_*.py", "runner"]),
     *([] if COMPILER else ["test_host_*.py"]),
     *([] if INSTALLED and not missing() else ["test_host_plugins.py"]),
     *([] if COMPILER and shutil.which("nvcc") else ["test_nvcc.py"]),
@@ -106,3 +106,9 @@ def read_only_bundle(model: Path) -> Bundle:
 @pytest.fixture
 def bundle(model: Path, tmp_path: Path) -> Bundle:
     return export_onnx(model, tmp_path / "bundle", ExportOptions(editable="x", min_coverage=0.0, verify=False))
+
+
+@pytest.fixture(scope="session")
+def kernels(host_library: Path) -> HostKernels:
+    """The kernels, compiled for the host."""
+    return HostKernels(host_library)

@@ -28,11 +28,6 @@ EXPECTED = {
 
 
 @pytest.fixture(scope="module")
-def kernels(host_library: Path) -> HostKernels:
-    return HostKernels(host_library)
-
-
-@pytest.fixture(scope="module")
 def bundles(reference_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Bundle]:
     folder = tmp_path_factory.mktemp("plugin_nodes")
     names = sorted({name for name, _ in EXPECTED})
