@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_Fault = Callable[[str], Exception]
+_Reader = Callable[[Any], Any]
 
 
 def parse_json(text: str) -> Any:
@@ -35,60 +35,109 @@ def read_dataclass(data: object, kind: type[T], where: str, fault: Callable[[str
         where: the file's name, for messages.
         fault: makes the exception to raise from a message that says what was expected and what was got.
     """
-    value = _read(data, kind, where, fault)
+    try:
+        value = _reader(kind)(data)
+    except _Unexpected as error:
+        raise fault(f"{where}{error.place}: expected {error.wanted}, got {repr(error.got)[:80]}.") from None
     assert isinstance(value, kind)
     return value
+
+
+class _Unexpected(Exception):  # noqa: N818  (never leaves this file)
+    """Something else than what was to be read; ``place`` says where and grows on its way out."""
+
+    def __init__(self, got: object, wanted: str, place: str = "") -> None:
+        super().__init__()
+        self.got, self.wanted, self.place = got, wanted, place
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number that JSON has")
 
 
-def _read(value: Any, kind: Any, where: str, fault: _Fault) -> Any:
+# A manifest has tens of thousands of members of a few dozen types, so what a type asks for is found out once.
+@functools.cache
+def _reader(kind: Any) -> _Reader:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if dataclasses.is_dataclass(kind):
-        return _read_object(value, kind, where, fault)
+        return functools.partial(_read_object, kind)
     if origin in (typing.Union, types.UnionType):
-        if value is None:
-            return None
-        return _read(value, next(a for a in arguments if a is not type(None)), where, fault)
+        some = _reader(next(argument for argument in arguments if argument is not type(None)))
+        return lambda value: None if value is None else some(value)
+    if origin is tuple and arguments[-1] is ...:
+        return functools.partial(_read_list, _reader(arguments[0]))
     if origin is tuple:
-        return _read_tuple(value, arguments, where, fault)
+        return functools.partial(_read_tuple, [_reader(argument) for argument in arguments])
     if origin in (dict, Mapping):
-        _expect(isinstance(value, dict), value, "an object", where, fault)
-        return {key: _read(item, arguments[1], f"{where}.{key}", fault) for key, item in value.items()}
-    if kind is float:
-        _expect(isinstance(value, (int, float)) and not isinstance(value, bool), value, "a number", where, fault)
-        return float(value)
-    fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-    _expect(fits, value, kind.__name__, where, fault)
+        return functools.partial(_read_mapping, _reader(arguments[1]))
+    return _read_number if kind is float else functools.partial(_read_plain, kind)
+
+
+def _read_plain(kind: type, value: Any) -> Any:
+    if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+        raise _Unexpected(value, kind.__name__)
     return value
 
 
-def _read_tuple(value: Any, arguments: tuple[Any, ...], where: str, fault: _Fault) -> tuple[Any, ...]:
-    _expect(isinstance(value, list), value, "a list", where, fault)
-    kinds = [arguments[0]] * len(value) if arguments[-1] is ... else list(arguments)
-    _expect(len(value) == len(kinds), value, f"a list of {len(kinds)}", where, fault)
-    pairs = zip(value, kinds, strict=True)
-    return tuple(_read(item, kind, f"{where}[{i}]", fault) for i, (item, kind) in enumerate(pairs))
+def _read_number(value: Any) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise _Unexpected(value, "a number")
+    return float(value)
 
 
-def _read_object(value: Any, kind: Any, where: str, fault: _Fault) -> Any:
-    _expect(isinstance(value, dict), value, "an object", where, fault)
-    hints = _hints(kind)
-    unknown = sorted(set(value) - set(hints))
-    _expect(not unknown, unknown, "no further members", where, fault)
+def _read_list(item: _Reader, value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise _Unexpected(value, "a list")
+    return _read_items([item] * len(value), value)
+
+
+def _read_tuple(items: list[_Reader], value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, list) or len(value) != len(items):
+        raise _Unexpected(value, f"a list of {len(items)}")
+    return _read_items(items, value)
+
+
+def _read_items(items: list[_Reader], values: list[Any]) -> tuple[Any, ...]:
+    read = list[Any]()
+    try:
+        for item, value in zip(items, values, strict=True):
+            read.append(item(value))
+    except _Unexpected as error:
+        error.place = f"[{len(read)}]{error.place}"
+        raise
+    return tuple(read)
+
+
+def _read_mapping(item: _Reader, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _Unexpected(value, "an object")
+    return _read_members(dict.fromkeys(value, item), value)
+
+
+def _read_object(kind: Any, value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise _Unexpected(value, "an object")
+    members = _members(kind)
+    if unknown := sorted(value.keys() - members.keys()):
+        raise _Unexpected(unknown, "no further members")
     # None may be left out: without a manifest's `files`, for one, nothing would be checked.
-    missing = [name for name in hints if name not in value]
-    _expect(not missing, missing, "all members; missing are those", where, fault)
-    return kind(**{name: _read(item, hints[name], f"{where}.{name}", fault) for name, item in value.items()})
+    if missing := [name for name in members if name not in value]:
+        raise _Unexpected(missing, "all members; missing are those")
+    return kind(**_read_members(members, value))
+
+
+def _read_members(members: dict[str, _Reader], value: dict[str, Any]) -> dict[str, Any]:
+    read = dict[str, Any]()
+    name = ""
+    try:
+        for name, member in value.items():
+            read[name] = members[name](member)
+    except _Unexpected as error:
+        error.place = f".{name}{error.place}"
+        raise
+    return read
 
 
 @functools.cache
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
-
-
-def _expect(holds: bool, got: object, wanted: str, where: str, fault: _Fault) -> None:
-    if not holds:
-        raise fault(f"{where}: expected {wanted}, got {repr(got)[:80]}.")
+def _members(kind: type) -> dict[str, _Reader]:
+    return {name: _reader(hint) for name, hint in typing.get_type_hints(kind).items()}

@@ -21,9 +21,11 @@ def active_part(output: OutputSpec, array: NDArray[Any], active: ActiveRows) -> 
 
 
 def merged_output(output: OutputSpec, base: NDArray[Any], new: NDArray[Any], active: ActiveRows) -> NDArray[Any]:
-    """The new output at active rows, the base output bit for bit everywhere else."""
+    """The new output at active rows, the base output bit for bit everywhere else; in fresh memory if it has rows."""
     if output.grid is None:
         return new
+    if len(active.rows[output.grid]) == math.prod(active.dims[output.grid]):
+        return new.copy()
     return with_rows(output, base, active_part(output, new, active), active)
 
 
@@ -31,9 +33,8 @@ def with_rows(output: OutputSpec, base: NDArray[Any], rows: NDArray[Any], active
     """The base output with other rows [M, ...] at the active rows of the output's grid; axes of size one may lack."""
     assert output.grid is not None
     merged = base.copy()
-    by_row = _grid_first(output, merged)
-    coordinates = _coordinates(output, output.grid, active)
-    by_row[coordinates] = rows.reshape(by_row[coordinates].shape)
+    by_row, coordinates = _grid_first(output, merged), _coordinates(output, output.grid, active)
+    by_row[coordinates] = rows.reshape(len(coordinates[0]), *by_row.shape[len(coordinates) :])
     return merged
 
 
