@@ -17,8 +17,7 @@ from retouch.export.fusions import fuse
 from retouch.export.lattice import Beside, Invariant, Statistic
 from retouch.export.model_shapes import dtype_of, shape_of
 from retouch.export.node_builder import BindingTime
-from retouch.export.ops import functions
-from retouch.export.ops._domain import DOMAIN, VERSION
+from retouch.export.ops import DOMAIN, add_functions
 from retouch.export.peepholes import apply_peepholes
 from retouch.export.rules import rule_for
 from retouch.export.rules.group_norm import emit_whole
@@ -125,7 +124,7 @@ def _assemble(model: ir.Model, builder: EditGraph, outputs: list[ir.Value], suff
     results = [*outputs, *updates.values()]
     edit = _model("edit", split.edit, builder, results, names, model.opset_imports, split.prepared)
     fuse(edit)
-    _add_functions(edit)
+    add_functions(edit)
     _type_outputs(edit, model, builder)
     graph_spec = _spec(edit, prep, prepared, builder, tuple(updates), suffix)
     used = {key: builder.cacheables[key] for key in (*graph_spec.cached, *graph_spec.prep_cached)}
@@ -198,18 +197,8 @@ def _model(
     for value in results:
         value.name = str(value.name).removeprefix(_OUTPUT_MARK)
     model = ir.Model(graph, ir_version=_IR_VERSION, producer_name="retouch")
-    _add_functions(model)
+    add_functions(model)
     return model
-
-
-def _add_functions(model: ir.Model) -> None:
-    """Gives a model the functions of the operators of ours that it uses, and no others."""
-    used = dict.fromkeys(node.op_type for node in model.graph if node.domain == DOMAIN)
-    if used:
-        model.graph.opset_imports[DOMAIN] = VERSION
-    model.functions.clear()
-    for function in functions(model.opset_imports[""], used):
-        model.functions[function.identifier()] = function
 
 
 def _named(value: ir.Value, name: str, nodes: list[ir.Node]) -> ir.Value:

@@ -11,7 +11,7 @@ from functools import cache, partial
 import onnx
 import onnx_ir as ir
 
-from retouch.export.ops._domain import DOMAIN
+from retouch.export.ops._domain import DOMAIN, VERSION
 from retouch.export.ops.batch_edit_conv import BatchEditConv
 from retouch.export.ops.batch_row_linear import BatchRowLinear
 from retouch.export.ops.depthwise_edit_conv import DepthwiseEditConv
@@ -19,12 +19,15 @@ from retouch.export.ops.edit_attention import EditAttention
 from retouch.export.ops.edit_conv import EditConv
 from retouch.export.ops.edit_group_norm import EditGroupNorm
 from retouch.export.ops.gather_rows import GatherRows
+from retouch.export.ops.group_moments import GroupMoments
 from retouch.export.ops.masked_merge import MaskedMerge
+from retouch.export.ops.moment_affine import MomentAffine
 from retouch.export.ops.row_linear import RowLinear
 from retouch.export.ops.stacked_attention import StackedAttention
 from retouch.export.ops.tails import BATCH, NORM, PRODUCTS, ROWS, Activation, Tail, with_tail
 
 __all__ = [
+    "DOMAIN",
     "Activation",
     "BatchEditConv",
     "BatchRowLinear",
@@ -33,10 +36,13 @@ __all__ = [
     "EditConv",
     "EditGroupNorm",
     "GatherRows",
+    "GroupMoments",
     "MaskedMerge",
+    "MomentAffine",
     "RowLinear",
     "StackedAttention",
     "Tail",
+    "add_functions",
     "functions",
 ]
 
@@ -51,13 +57,24 @@ def functions(opset: int, names: Iterable[str] | None = None) -> list[ir.Functio
     return made
 
 
+def add_functions(model: ir.Model) -> None:
+    """Gives a model the functions of the operators of ours that it uses, and no others."""
+    used = dict.fromkeys(node.op_type for node in model.graph if node.domain == DOMAIN)
+    if used:
+        model.graph.opset_imports[DOMAIN] = VERSION
+    model.functions.clear()
+    for function in functions(model.opset_imports[""], used):
+        model.functions[function.identifier()] = function
+
+
 @cache
 def _makers() -> Mapping[str, Callable[[], ir.Function]]:
     """What makes the functions, by name."""
-    rowwise = (MaskedMerge, GatherRows, EditConv, RowLinear, EditAttention, StackedAttention, EditGroupNorm)
+    rowwise = (MaskedMerge, GatherRows, EditConv, RowLinear, EditAttention, StackedAttention)
+    norms = (EditGroupNorm, GroupMoments, MomentAffine)
     found: dict[str, Callable[[], ir.Function]] = {
         script.name: partial(_scripted, script.to_function_proto())
-        for script in (*rowwise, BatchEditConv, BatchRowLinear, DepthwiseEditConv)
+        for script in (*rowwise, *norms, BatchEditConv, BatchRowLinear, DepthwiseEditConv)
     }
     for name in (DepthwiseEditConv.name, NORM):
         found[BATCH + name] = partial(_renamed, found[name], BATCH + name)

@@ -34,26 +34,38 @@ class GroupNorm:
         """``x * scale + shift`` per channel."""
         source = node.inputs[0]
         assert source is not None
-        batch, channels = shape_of(source)[:2]
-        groups = int(attribute(node, "num_groups"))
+        batch, groups = shape_of(source)[0], int(attribute(node, "num_groups"))
         layout: Layout = (GRID, 1) if batch == 1 else (GRID, 0, 1)
         tensor = graph.rows_in(source, layout)
         moments = graph.cached_moments(source, groups)
         if graph.corrected_moments and dtype_of(source) == ir.DataType.FLOAT:
             graph.set_rows(node.outputs[0], _corrected(node, tensor, moments, layout, graph), layout)
             return
-        mean, variance = (_row(graph, moments, index) for index in (0, 1))
         if graph.corrected_moments:
+            mean, variance = (_row(graph, moments, index) for index in (0, 1))
             mean, variance = _Correction(source, groups, layout, graph).apply(tensor, mean, variance)
             stacked = [graph.op("Unsqueeze", [part, graph.ints([0])]) for part in (mean, variance)]
-            graph.updates.setdefault(_moments_id(source, groups, graph), graph.op("Concat", stacked, {"axis": 0}))
-        epsilon = graph.constant(np.array(attribute(node, "epsilon", 1e-5), dtype=np.float32))
-        scale = graph.op("Reciprocal", [graph.op("Sqrt", [graph.op("Add", [variance, epsilon])])])
-        shift = graph.op("Neg", [graph.op("Mul", [mean, scale])])
-        dtype = dtype_of(source)
-        scale, shift = (_per_channel(graph, part, batch, channels, groups, dtype) for part in (scale, shift))
+            moments = graph.op("Concat", stacked, {"axis": 0})
+            graph.updates.setdefault(_moments_id(source, groups, graph), moments)
+        scale, shift = _affine(node, moments, graph)
         result = graph.op("Add", [graph.op("Mul", [tensor, scale]), shift])
         graph.set_rows(node.outputs[0], result, layout)
+
+
+def _affine(node: ir.Node, moments: ir.Value, graph: EditGraph) -> list[ir.Value]:
+    """Scale and shift of every channel, [(batch,) channels], in the type of what is normalised."""
+    source = node.inputs[0]
+    assert source is not None
+    batch, channels = shape_of(source)[:2]
+    groups, dtype = int(attribute(node, "num_groups")), dtype_of(source)
+    row = [channels] if batch == 1 else [batch, channels]
+    epsilon = graph.constant(np.array(attribute(node, "epsilon", 1e-5), dtype=np.float32))
+    operands = [moments, graph.ints([batch, groups, channels // groups]), epsilon, graph.ints(row)]
+    made = graph.ops("MomentAffine", operands, domain=RETOUCH_DOMAIN, outputs=2, dtype=ir.DataType.FLOAT)
+    for value in made:
+        # Shape inference does not look into functions as far as what they reshape to.
+        value.shape = ir.Shape(row)
+    return list(made) if dtype == ir.DataType.FLOAT else [graph.op("Cast", [one], {"to": int(dtype)}) for one in made]
 
 
 def _corrected(node: ir.Node, rows: ir.Value, moments: ir.Value, layout: Layout, graph: EditGraph) -> ir.Value:

@@ -11,6 +11,6 @@ constexpr size_t kLanes = 8;
 
 namespace retouch {
 
-const InstructionSet kAvx2 = {"avx2", kLanes, 2, RETOUCH_TILES, finish, weigh_taps, move_moments, 2, {attend<1>, attend<2>}};
+const InstructionSet kAvx2 = {"avx2", kLanes, 2, RETOUCH_TILES, finish, weigh_taps, move_moments, spread, 2, {attend<1>, attend<2>}};
 
 }  // namespace retouch

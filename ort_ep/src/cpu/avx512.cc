@@ -11,6 +11,6 @@ constexpr size_t kLanes = 16;
 
 namespace retouch {
 
-const InstructionSet kAvx512 = {"avx512", kLanes, 4, RETOUCH_TILES, finish, weigh_taps, move_moments, 4, {attend<1>, attend<2>, attend<3>, attend<4>}};
+const InstructionSet kAvx512 = {"avx512", kLanes, 4, RETOUCH_TILES, finish, weigh_taps, move_moments, spread, 4, {attend<1>, attend<2>, attend<3>, attend<4>}};
 
 }  // namespace retouch

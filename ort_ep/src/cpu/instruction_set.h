@@ -21,6 +21,7 @@ struct InstructionSet {
   TailFunction finish;
   DepthwiseFunction weigh_taps;
   MomentFunction move_moments;
+  SpreadFunction spread;
   /// By vectors of queries, from one on; the most that there are registers for.
   size_t query_vectors;
   AttentionFunction attend[kMaxQueryVectors];

@@ -1,4 +1,4 @@
-// How much rows that changed move the moments of their channels, built once per instruction set.
+// Moments, and how much rows that changed move those of their channels, built once per instruction set.
 #pragma once
 
 #include <stddef.h>
@@ -21,5 +21,14 @@ struct MomentTile {
 };
 
 using MomentFunction = void (*)(const MomentTile&);
+
+/// The mean of some numbers, and the sum of the squares of their distances from it.
+struct Spread {
+  double mean;
+  double squares;
+};
+
+/// Of `count` numbers, at least one and few enough for sums in single precision.
+using SpreadFunction = Spread (*)(const float* values, size_t count);
 
 }  // namespace retouch

@@ -21,5 +21,30 @@ void move_moments(const MomentTile& tile) {
   }
 }
 
+inline double sum_of(Vector value) {
+  double sum = 0;
+  for (size_t i = 0; i < kLanes; ++i) sum += value[i];
+  return sum;
+}
+
+Spread spread(const float* values, size_t count) {
+  const size_t whole = count - count % kLanes, rest = count - whole;
+  Vector sum = load_some(values + whole, rest);
+  for (size_t i = 0; i < whole; i += kLanes) sum += load(values + i);
+  const double mean = sum_of(sum) / static_cast<double>(count);
+  const Vector centre = filled(static_cast<float>(mean));
+  Vector squares = Vector{};
+  for (size_t i = 0; i < whole; i += kLanes) {
+    const Vector off = load(values + i) - centre;
+    squares += off * off;
+  }
+  double total = sum_of(squares);
+  for (size_t i = whole; i < count; ++i) {
+    const double off = static_cast<double>(values[i]) - mean;
+    total += off * off;
+  }
+  return {mean, total};
+}
+
 }  // namespace
 }  // namespace retouch

@@ -11,6 +11,6 @@ constexpr size_t kLanes = 4;
 
 namespace retouch {
 
-const InstructionSet kPortable = {"portable", kLanes, 2, RETOUCH_TILES, finish, weigh_taps, move_moments, 2, {attend<1>, attend<2>}};
+const InstructionSet kPortable = {"portable", kLanes, 2, RETOUCH_TILES, finish, weigh_taps, move_moments, spread, 2, {attend<1>, attend<2>}};
 
 }  // namespace retouch

@@ -6,7 +6,7 @@ namespace retouch {
 namespace {
 
 std::vector<Op> made_ops() {
-  std::vector<Op> all = {edit_attention(), gather_rows(), masked_merge(), stacked_attention()};
+  std::vector<Op> all = {edit_attention(), gather_rows(), group_moments(), masked_merge(), moment_affine(), stacked_attention()};
   for (const TailForm& tail : tail_forms()) {
     for (bool batch : {false, true}) {
       all.push_back(depthwise_edit_conv(tail, batch));

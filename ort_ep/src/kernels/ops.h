@@ -21,7 +21,9 @@ Op rows(const TailForm& tail, bool batch);
 
 Op edit_attention();
 Op gather_rows();
+Op group_moments();
 Op masked_merge();
+Op moment_affine();
 Op stacked_attention();
 
 /// The operators, in no particular order.
