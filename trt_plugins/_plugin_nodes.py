@@ -3,7 +3,7 @@
 Before: ``ai.retouch`` nodes with function bodies; the parts of a tail are in the operator's name, numbers such as the
 scale of attention are operands. After: nodes of the plugins' operators, with the parts and numbers as attributes and
 without operands that are left out, in the namespace and version of the plugins. What a plugin does not take keeps its
-body: numbers that are computed by the graph, ``Rows...`` and ``StackedAttention``, which TensorRT fuses by itself.
+body: numbers that are computed by the graph, moments, ``Rows...`` and ``StackedAttention``, which TensorRT fuses.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.ort_ep.single_node import make_model, open_session, run_all_ours, run_all_reference
@@ -40,6 +40,7 @@ def test_moments_are_those_of_double_precision(shape: tuple[int, ...], groups: i
     np.testing.assert_allclose(measured(array, groups, run, threads), moments_of(array, groups), rtol=1e-6, atol=1e-7)
 
 
+@settings(max_examples=25)
 @given(batch=st.integers(1, 3), groups=st.integers(1, 5), depth=st.integers(1, 4), size=st.integers(1, 700))
 def test_moments_of_any_size_are_those_of_double_precision(batch: int, groups: int, depth: int, size: int) -> None:
     array = value((batch, groups * depth, size), offset=3.0)
