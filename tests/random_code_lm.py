@@ -7,6 +7,9 @@ import torch
 from retouch.models.code_lm import CodeLmConfig
 from retouch.models.code_lm._network import CodeLm
 
+SMALL = CodeLmConfig(hidden_size=32, num_hidden_layers=2, head_dim=8, intermediate_size=48)
+"""As small as a network with shared heads can be and still mix what it reads."""
+
 
 def random_code_lm(config: CodeLmConfig, matrices: float, vectors: float | None = None) -> CodeLm:
     """A network whose matrices spread so far around zero, and the weights of whose norms so far around one."""

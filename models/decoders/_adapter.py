@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from retouch.bundle import DecoderSpec
+from retouch.errors import ModelError
 
-__all__ = ["Config", "DecoderAdapter"]
+__all__ = ["Config", "DecoderAdapter", "check_config"]
 
 Config = Mapping[str, Any]
 
@@ -38,3 +39,22 @@ class DecoderAdapter:
         kind = next(part for part in parts if not part.isdigit())
         numbers = dict(zip(("layer", "expert"), (part for part in parts if part.isdigit()), strict=False))
         return tuple(source.format(**numbers) for source in self.weights[kind])
+
+
+def check_config(config: Config, expected: Config, name: str) -> None:
+    """Checks that a configuration asks for nothing that an adapter does not have.
+
+    Args:
+        config: the configuration.
+        expected: what members have to be if they are there.
+        name: the family's name, for the message.
+
+    Raises:
+        ModelError: a member is something else.
+    """
+    for key, wanted in expected.items():
+        if config.get(key, wanted) != wanted:
+            raise ModelError(
+                f"Expected a {name} model with {key} = {wanted!r}, got {config[key]!r}. Write an adapter "
+                "(models/README.md) and pass it as adapter=..."
+            )

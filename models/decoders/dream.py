@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from retouch.bundle import DecoderSpec
-from retouch.errors import ModelError
-from retouch.models.decoders._adapter import Config, DecoderAdapter
+from retouch.models.decoders._adapter import Config, DecoderAdapter, check_config
+from retouch.models.decoders.code_lm import CODE_LM
 
 __all__ = ["DREAM"]
 
@@ -15,31 +17,13 @@ _EXPECTED = {"hidden_act": "silu", "use_mrope": False, "use_sliding_window": Fal
 
 
 def _spec(config: Config) -> DecoderSpec:
-    for key, wanted in _EXPECTED.items():
-        if config.get(key, wanted) != wanted:
-            raise ModelError(f"Expected a Dream model with {key} = {wanted!r}, got {config[key]!r}. Write an adapter.")
-    head_dim = config["hidden_size"] // config["num_attention_heads"]
-    return DecoderSpec(
-        family=config["model_type"],
-        vocabulary=config["vocab_size"],
-        mask_id=config["mask_token_id"],
-        eos_id=config["eos_token_id"],
-        block=_BLOCK,
-        positions=config["max_position_embeddings"],
-        hidden=config["hidden_size"],
-        layers=config["num_hidden_layers"],
-        heads=config["num_attention_heads"],
-        kv_heads=config["num_key_value_heads"],
-        head_dim=head_dim,
-        intermediate=config["intermediate_size"],
-        rotary_dims=head_dim,
-        rope_theta=float(config["rope_theta"]),
-        norm_epsilon=float(config["rms_norm_eps"]),
-        block_causal=False,
-        head_norms=False,
-        biases=True,
-        shift=1,
-    )
+    check_config(config, _EXPECTED, "Dream")
+    usual = {
+        "block_length": _BLOCK,
+        "head_dim": config["hidden_size"] // config["num_attention_heads"],
+        "partial_rotary_factor": 1.0,
+    }
+    return replace(CODE_LM.spec({**config, **usual}), block_causal=False, head_norms=False, biases=True, shift=1)
 
 
 DREAM = DecoderAdapter(

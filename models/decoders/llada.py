@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from retouch.bundle import DecoderSpec
-from retouch.errors import ModelError
-from retouch.models.decoders._adapter import Config, DecoderAdapter
+from retouch.models.decoders._adapter import Config, DecoderAdapter, check_config
 
 __all__ = ["LLADA"]
 
@@ -23,9 +22,7 @@ _EXPECTED = {
 
 
 def _spec(config: Config) -> DecoderSpec:
-    for key, wanted in _EXPECTED.items():
-        if config.get(key, wanted) != wanted:
-            raise ModelError(f"Expected a LLaDA model with {key} = {wanted!r}, got {config[key]!r}. Write an adapter.")
+    check_config(config, _EXPECTED, "LLaDA")
     return DecoderSpec(
         family=config["model_type"],
         vocabulary=config.get("embedding_size") or config["vocab_size"],

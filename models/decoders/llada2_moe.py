@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from retouch.bundle import DecoderSpec, ExpertsSpec
-from retouch.errors import ModelError
-from retouch.models.decoders._adapter import Config, DecoderAdapter
+from retouch.models.decoders._adapter import Config, DecoderAdapter, check_config
 from retouch.models.decoders.code_lm import CODE_LM
 
 __all__ = ["LLADA2_MOE"]
@@ -26,9 +25,7 @@ _EXPECTED = {
 
 
 def _spec(config: Config) -> DecoderSpec:
-    for key, wanted in _EXPECTED.items():
-        if config.get(key, wanted) != wanted:
-            raise ModelError(f"Expected a LLaDA2 model with {key} = {wanted!r}, got {config[key]!r}. Write an adapter.")
+    check_config(config, _EXPECTED, "LLaDA2")
     usual = {
         "mask_token_id": _MASK_ID,
         "block_length": _BLOCK,

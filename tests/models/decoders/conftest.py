@@ -9,10 +9,10 @@ import pytest
 from retouch.models.code_lm import CodeLmConfig, save_code_lm
 from retouch.models.code_lm._network import CodeLm
 from retouch.tokens import code_characters
-from tests.random_code_lm import random_code_lm
+from tests.random_code_lm import SMALL, random_code_lm
 
 SHAPES = {
-    "tied, shared heads": CodeLmConfig(hidden_size=32, num_hidden_layers=2, head_dim=8, intermediate_size=48),
+    "tied, shared heads": SMALL,
     "untied, partly rotated": CodeLmConfig(
         hidden_size=24,
         num_hidden_layers=2,

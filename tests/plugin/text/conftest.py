@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from retouch.bundle import DecoderSpec, TextBundle
-from retouch.models.code_lm import PATTERNS_MODEL, CodeLmConfig, save_code_lm
+from retouch.models.code_lm import PATTERNS_MODEL, save_code_lm
 from retouch.models.code_lm._network import CodeLm
 from retouch.models.decoders import export_language_model
 from retouch.tokens import code_characters
-from tests.random_code_lm import random_code_lm
+from tests.random_code_lm import SMALL, random_code_lm
 
 Tokens = NDArray[np.int64]
 
@@ -26,15 +27,7 @@ def one_thread(one_torch_thread: None) -> None:
 @pytest.fixture(scope="session")
 def random_network() -> CodeLm:
     """Its choices are arbitrary, and seldom sure."""
-    config = CodeLmConfig(
-        hidden_size=32,
-        num_hidden_layers=2,
-        head_dim=8,
-        intermediate_size=48,
-        block_length=8,
-        max_position_embeddings=256,
-    )
-    return random_code_lm(config, 0.6, 0.1)
+    return random_code_lm(replace(SMALL, block_length=8, max_position_embeddings=256), 0.6, 0.1)
 
 
 @pytest.fixture(scope="session")
