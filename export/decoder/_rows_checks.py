@@ -42,7 +42,7 @@ def check_rows(
     errors = {f"{kind.value}, all": relative_error(spec, results["logits"][0], full)}
     changed = np.where(draw.random(count) < 0.3, draw.integers(0, spec.vocabulary, count), ids)
     rows = [np.sort(draw.permutation(count)[: max(1, count // 4)]) for _ in range(spec.layers)]
-    context = every if kind is not RowsKind.FOCUS else np.sort(draw.permutation(count)[: max(1, count // 2)])
+    context = every if kind is RowsKind.CHOSEN else np.sort(draw.permutation(count)[: max(1, count // 2)])
     keep = _KEEP if kind is RowsKind.FOCUS else 0.0
     wanted = reference_rows(spec, weights, changed, states, rows, context, keep)
     results = runner.run(_feeds(spec, changed, rows, context, keep) | states)

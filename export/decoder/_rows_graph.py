@@ -23,7 +23,8 @@ class RowsKind(enum.Enum):
     CHOSEN = "rows"
     """Those that it is told."""
     SIMILAR = "similar"
-    """Also those of some candidates whose values changed most (dLLM-Cache, https://arxiv.org/abs/2506.06295)."""
+    """Also those of some candidates whose values changed most (dLLM-Cache, https://arxiv.org/abs/2506.06295). They see
+    some rows only."""
     FOCUS = "focus"
     """Those that it is told, which see some rows only; values may be mixed with those that were there."""
 
@@ -117,7 +118,7 @@ class _RowsGraph:
 
     def _seen(self, cache: ir.Value) -> ir.Value:
         """The rows of a cache that others see."""
-        if self._kind is not RowsKind.FOCUS:
+        if self._kind is RowsKind.CHOSEN:
             return cache
         return self._draft.op("Gather", cache, self._draft.input("context", ("context",), ir.DataType.INT64), axis=2)
 

@@ -12,12 +12,13 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
-from retouch.text import Step, TextSession
+from retouch.text import Step
+from retouch.tokens import Tokenizer
 
 __all__ = ["TextView"]
 
 _SHOWN_LINES = 24
-_MASK = "\N{MEDIUM SHADE}"
+_MASK, _TOKEN = "\N{MEDIUM SHADE}", "\N{FULL BLOCK}"
 _STYLES = {"given": "dim", "settled": "", "filled": "bold green", "edited": "bold black on yellow", "masked": "blue"}
 
 
@@ -27,15 +28,17 @@ class TextView:
     New tokens are green, replaced ones yellow, those that are still to be chosen shaded.
     """
 
-    def __init__(self, session: TextSession, tokens: np.ndarray, given: int) -> None:
+    def __init__(self, tokenizer: Tokenizer | None, mask_id: int, tokens: np.ndarray, given: int) -> None:
         """Shows nothing yet.
 
         Args:
-            session: knows the tokens' texts.
+            tokenizer: knows the tokens' texts; without one, only masks and how many tokens there are can be shown.
+            mask_id: id of the mask.
             tokens: the text so far; the blocks that are told of later are put in.
             given: so many tokens, the first ones, are shown as given.
         """
-        self._session = session
+        self._tokenizer = tokenizer
+        self._mask_id = mask_id
         self._tokens = np.array(tokens)
         self._kinds = ["given"] * given + ["settled"] * (len(tokens) - given)
         self._given = given
@@ -70,7 +73,7 @@ class TextView:
         end = step.start + len(step.tokens)
         missing = end - len(self._tokens)
         if missing > 0:
-            self._tokens = np.concatenate((self._tokens, np.full(missing, self._session.model.spec.mask_id)))
+            self._tokens = np.concatenate((self._tokens, np.full(missing, self._mask_id)))
             self._kinds += ["masked"] * missing
         before = self._tokens[step.start : end]
         changed = step.filled | step.edited
@@ -78,7 +81,7 @@ class TextView:
             place = step.start + offset
             if place < self._given:
                 continue
-            if token == self._session.model.spec.mask_id:
+            if token == self._mask_id:
                 self._kinds[place] = "masked"
             elif changed[offset]:
                 self._kinds[place] = "edited" if step.edited[offset] else "filled"
@@ -87,10 +90,10 @@ class TextView:
         self._tokens[step.start : end] = step.tokens
 
     def _body(self) -> Text:
-        tokenizer = self._session.tokenizer
-        pieces = [_MASK] * len(self._tokens) if tokenizer is None else tokenizer.pieces(self._tokens.tolist())
+        ids: list[int] = self._tokens.tolist()
+        pieces = [_TOKEN] * len(ids) if self._tokenizer is None else self._tokenizer.pieces(ids)
         body = Text()
         for piece, kind in zip(pieces, self._kinds, strict=True):
-            body.append(piece, _STYLES[kind])
+            body.append(_MASK if kind == "masked" else piece, _STYLES[kind])
         lines = body.split("\n")
         return Text("\n").join(lines[-_SHOWN_LINES:])

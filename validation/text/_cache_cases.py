@@ -11,6 +11,7 @@ from retouch.text.full_attention import (
     CachePolicy,
     DelayedCache,
     FocusCache,
+    Horizon,
     Kept,
     NoCache,
     Pattern,
@@ -87,6 +88,15 @@ def _families(exempt: tuple[int, ...]) -> Mapping[str, Mapping[str, CachePolicy]
             "age 8, near 4": AnchoredCache(staleness=8, near=4),
             "age 8, tolerance 0.01": AnchoredCache(staleness=8, tolerance=0.01),
             "age 16": AnchoredCache(staleness=16),
+        },
+        "horizon": {
+            "64, time-anchored, age 2": Horizon(AnchoredCache(), 64),
+            "64, dLLM-Cache, every 4, 2 %, near 16": Horizon(SimilarityCache(4, 4, 0.02, near=16), 64),
+            "64, no other cache": Horizon(NoCache(), 64),
+            "64, Fast-dLLM, dual": Horizon(BlockCache(Kept.DUAL), 64),
+            "32, time-anchored, age 2": Horizon(AnchoredCache(), 32),
+            "128, time-anchored, age 2": Horizon(AnchoredCache(), 128),
+            "64, dLLM-Cache, every 8, 2 %, near 16": Horizon(SimilarityCache(8, 8, 0.02, near=16), 64),
         },
         "focus": {
             "window 32": FocusCache(exempt=exempt, revise=None),

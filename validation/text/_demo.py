@@ -121,7 +121,7 @@ def _one_by_one(session: TextSession, base: Generation, candidates: Sequence[Can
 
 def _shown(session: TextSession, before: np.ndarray, make: Callable[..., Generation]) -> Generation:
     """What is made, shown on a terminal while it is."""
-    with TextView(session, before, len(before)) as view:
+    with TextView(session.tokenizer, session.model.spec.mask_id, before, len(before)) as view:
         return make(callback=view.told)
 
 

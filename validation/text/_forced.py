@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from retouch.text.full_attention import FullAttentionSampler, Measure, RowTally, likeliest, surest
+from retouch.text.full_attention import FullAttentionSampler, Measure, RowTally, likeliest, log_shares, surest
 
 __all__ = ["ForcedRun", "forced_run"]
 
@@ -68,17 +68,9 @@ def forced_run(
             else:
                 places = np.searchsorted(positions, np.sort(order[len(told)]))
             now = positions[places]
-            nats -= float(_log_shares(logits[places], spec.mask_id)[np.arange(len(now)), text[now]].sum())
+            nats -= float(log_shares(logits[places], spec.mask_id)[np.arange(len(now)), text[now]].sum())
             right += int((tokens[places] == text[now]).sum())
             told.append(now)
             denoising.set(now, text[now])
             step += 1
     return ForcedRun(nats, right, told, denoising.tally, cpu, wall)
-
-
-def _log_shares(logits: NDArray[np.float32], mask_id: int) -> NDArray[np.float64]:
-    """Logarithms of probabilities without the mask."""
-    scores = logits.astype(np.float64)
-    scores[:, mask_id] = -np.inf
-    top = scores.max(-1, keepdims=True)
-    return np.asarray(scores - top - np.log(np.exp(scores - top).sum(-1, keepdims=True)))

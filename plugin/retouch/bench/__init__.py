@@ -4,7 +4,9 @@ from __future__ import annotations
 
 __all__ = [
     # Texts
+    "CacheMeasurement",
     "TextMeasurement",
+    "measure_caches",
     "measure_text",
     # Time
     "DEFAULT_AREAS",
@@ -22,6 +24,7 @@ __all__ = [
 ]
 
 from retouch.bench._box import box_region
+from retouch.bench._caches import CacheMeasurement, measure_caches
 from retouch.bench._footprint import Footprint, measure_footprint
 from retouch.bench._measure import DEFAULT_AREAS, Measurement, measure
 from retouch.bench._original import check_original

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
@@ -24,6 +24,8 @@ from retouch.text import (
 
 CACHED = "cached"
 UNCACHED = "uncached"
+CAUSAL = "causal, token by token"
+"""As an autoregressive network of this shape would be read; it would have learned to predict the next token."""
 
 MakeContext = Callable[[int], Context]
 
@@ -39,7 +41,8 @@ class TextMeasurement(TypedDict):
         wall_s: time on the clock, median.
         tokens_per_s: new tokens per second of CPU time; of an edit, those of its span.
         ratio: CPU time over that of making the text with a cache.
-        identical: whether it gave the text that the cache gave; an edit, whether it kept all outside of its span.
+        identical: whether it gave the text that the cache gave; an edit, whether it kept all outside of its span. Token
+            by token is another way to choose, so another text.
     """
 
     case: str
@@ -61,7 +64,7 @@ class _Outcome:
 
 def measure_text(
     session: TextSession,
-    prompt: str,
+    prompt: str | Sequence[int],
     length: int,
     options: SamplerOptions,
     *,
@@ -91,6 +94,7 @@ def measure_text(
     makers: dict[str, MakeContext] = {CACHED: session.model.context, UNCACHED: session.model.uncached}
     makers |= others or {}
     ways = {name: _maker(session.model, base, length, fixed, make) for name, make in makers.items()}
+    ways[CAUSAL] = _token_by_token(session.model, base, length)
     ways |= {f"edit, {mode.value}": _editor(session, base, place, mode) for mode in EditMode}
     outcomes, times = _rounds(ways, repeats, progress or (lambda _: None))
     new = {name: place[1] - place[0] if name.startswith("edit") else length for name in ways}
@@ -113,6 +117,23 @@ def _maker(
         blocks = list(sampler.blocks(reader.context, prompt, length, reader=reader))
         answer = [token for block in blocks for token in block.new.tolist()]
         return _Outcome([*prompt.tolist(), *answer], reader.reads, reader.tokens)
+
+    return run
+
+
+def _token_by_token(model: TextModel, base: Generation, length: int) -> Callable[[], _Outcome]:
+    prompt, mask_id = base.tokens[: base.prompt_tokens], model.spec.mask_id
+
+    def run() -> _Outcome:
+        context = model.context(len(prompt) + length)
+        answer: list[int] = []
+        given, start = prompt, 0
+        while len(answer) < length:
+            logits = context.read_widened(given, start, block=1)[-1]
+            logits[mask_id] = -np.inf
+            answer.append(int(logits.argmax()))
+            given, start = np.array(answer[-1:]), start + len(given)
+        return _Outcome([*prompt.tolist(), *answer], length, start)
 
     return run
 

@@ -38,8 +38,8 @@ class TextBundle:
     ``keys.<layer>``, ``values.<layer>`` [1, kv_heads, N, head_dim] and ``added.<layer>`` [N, hidden], what the layer
     adds to every row; they give ``logits`` [1, W, vocabulary] and the states' ``.next``. ``similar.onnx`` computes in
     every layer also those ``count`` [1] of the ``candidates`` [C] whose values differ most from the kept ones, and
-    gives them as ``picked.<layer>``. ``focus.onnx`` lets rows see the rows of ``context`` [S] only, and keeps the share
-    ``keep`` [1] of earlier values.
+    gives them as ``picked.<layer>``. It and ``focus.onnx`` let rows see the rows of ``context`` [S] only; the latter
+    keeps the share ``keep`` [1] of earlier values.
     """
 
     path: Path

@@ -14,7 +14,7 @@ from retouch.errors import BundleError
 from retouch.files import FileSpec, read_record_file, replace_text
 
 TEXT_MANIFEST_FILE = "text.json"
-TEXT_SCHEMA_VERSION = 3
+TEXT_SCHEMA_VERSION = 4
 
 CLUSTERS_FILE = "clusters.json"
 """Written into a bundle that is there; decides nothing of what the model gives."""

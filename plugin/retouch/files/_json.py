@@ -8,6 +8,7 @@ import json
 import types
 import typing
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -31,7 +32,7 @@ def read_dataclass(data: object, kind: type[T], where: str, fault: Callable[[str
 
     Args:
         data: what was parsed.
-        kind: the dataclass, of numbers, texts, tuples, mappings and other dataclasses.
+        kind: the dataclass, of numbers, texts, enums by their values, tuples, mappings and other dataclasses.
         where: the file's name, for messages.
         fault: makes the exception to raise from a message that says what was expected and what was got.
     """
@@ -70,7 +71,16 @@ def _reader(kind: Any) -> _Reader:
         return functools.partial(_read_tuple, [_reader(argument) for argument in arguments])
     if origin in (dict, Mapping):
         return functools.partial(_read_mapping, _reader(arguments[1]))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return functools.partial(_read_member, kind)
     return _read_number if kind is float else functools.partial(_read_plain, kind)
+
+
+def _read_member(kind: type[Enum], value: Any) -> Enum:
+    values = [member.value for member in kind]
+    if value not in values:
+        raise _Unexpected(value, f"one of {values}")
+    return kind(value)
 
 
 def _read_plain(kind: type, value: Any) -> Any:

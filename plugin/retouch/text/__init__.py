@@ -51,8 +51,9 @@ from retouch.text._options import (
 )
 from retouch.text._reader import Reader
 from retouch.text._run_files import TextRecord, read_text_record
-from retouch.text._sampler import BlockDiffusionSampler, FinishedBlock, Step
+from retouch.text._sampler import BlockDiffusionSampler, FinishedBlock
 from retouch.text._session import TextSession
 from retouch.text._settle import Tally
 from retouch.text._spans import Masks, Replacement
+from retouch.text._step import Step
 from retouch.text._stream import TextStream

@@ -11,25 +11,29 @@ from retouch.errors import SamplingError
 from retouch.text._edit import EditMode, Plan, Revision
 from retouch.text._generation import Generation, new_id, read_only
 from retouch.text._model import Context
-from retouch.text._options import SamplerOptions, Window, checked_seed, checked_share, chosen_options
+from retouch.text._options import SamplerOptions, Window, check_share, checked_seed, chosen_options
 from retouch.text._reader import Reader
-from retouch.text._sampler import BlockDiffusionSampler, Callback
+from retouch.text._sampler import BlockDiffusionSampler
 from retouch.text._spans import Replacement, put_in
+from retouch.text._step import Callback
 from retouch.text._wording import Pairs, Wording
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An edit of a text, one of several that are made at once; :meth:`TextSession.edit` says what its members mean.
+    """An edit of a text as it is asked for.
 
     Attributes:
-        spans: spans of tokens.
-        replacement: what comes in the only span's place.
-        replacements: what comes in each span's place.
-        characters: the spans as places in the text instead.
-        mode: what is done with blocks behind a span.
+        spans: spans of tokens, counted from the prompt's first: first token, and the token behind the last one.
+        replacement: what comes in the only span's place: as many tokens of the model's choice (``None``), another
+            number of them (:class:`Masks`), a text, or ids.
+        replacements: the same for each of several spans.
+        characters: the spans as places in the text instead. A token that a place is inside of belongs to the span; a
+            text that replaces it keeps the characters that do not.
+        mode: what is done with blocks behind a span. Spans that change the text's length move what follows, which then
+            is read again in every mode.
         disagreement: ``VERIFY`` chooses tokens anew where another has a confidence above this.
-        options: how to sample; ``None`` means as the base.
+        options: how to sample; ``None`` means as the base. Edits settle blocks one by one, whatever ``multi_block`` is.
         seed: seed of what is drawn; ``None`` means the base's.
     """
 
@@ -61,7 +65,8 @@ class EditTask:
         """
         chosen = base.options if wanted.options is None else chosen_options(wanted.options)
         seed = base.seed if wanted.seed is None else checked_seed(wanted.seed)
-        plan = Plan(wanted.mode, checked_share("disagreement", wanted.disagreement), seed, callback)
+        check_share("disagreement", wanted.disagreement)
+        plan = Plan(wanted.mode, wanted.disagreement, seed, callback)
         if chosen.window is not Window.BLOCKS:
             raise SamplingError("Expected Window.BLOCKS for an edit: it uses keys and values of earlier blocks.")
         self._changes = wording.patches(base, wanted.spans, wanted.characters, wanted.replacement, wanted.replacements)

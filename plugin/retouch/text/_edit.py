@@ -12,9 +12,10 @@ from retouch.text._choice import choose
 from retouch.text._generation import EditReport
 from retouch.text._model import Logits, Tokens
 from retouch.text._reader import Reader
-from retouch.text._sampler import BlockDiffusionSampler, Callback
-from retouch.text._settle import Mask, Tally
+from retouch.text._sampler import BlockDiffusionSampler
+from retouch.text._settle import Tally
 from retouch.text._spans import Draft, Patch
+from retouch.text._step import Callback, Mask
 
 
 class EditMode(Enum):

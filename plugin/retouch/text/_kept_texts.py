@@ -12,7 +12,7 @@ from retouch.errors import RunError
 from retouch.states import StateStore
 from retouch.text._generation import Generation
 from retouch.text._model import KeysValues, TextModel, Tokens
-from retouch.text._run_files import read_text_record, read_text_run, write_text_run
+from retouch.text._run_files import check_record, read_text_record, read_text_run, write_text_run
 from retouch.text._together import Recorded
 from retouch.text._wording import Wording
 
@@ -93,14 +93,16 @@ class KeptTexts:
             RunError: it was made with another bundle.
             RunFileError: the directory is none of a text, or was changed.
         """
-        record, details = read_text_record(Path(path))
+        folder, spec = Path(path), self.model.spec
+        record = read_text_record(folder)
         if record.bundle_fingerprint != self.model.bundle.fingerprint:
             raise RunError(
                 f"Expected a text of this bundle, but {path} was made with another one ({record.bundle}). "
                 "Open that one."
             )
+        check_record(folder, record, spec)
         text = self.text_of(np.array(record.tokens[: record.length], np.int64))
-        made, states = read_text_run(Path(path), record, details, text)
+        made, states = read_text_run(folder, record, spec, text)
         self.keep(made, states)
         return made
 

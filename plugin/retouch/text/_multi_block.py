@@ -10,7 +10,8 @@ import numpy as np
 from retouch.text._choice import choose
 from retouch.text._model import Logits, Tokens
 from retouch.text._options import MaskChoice, SamplerOptions
-from retouch.text._settle import Mask, Tally
+from retouch.text._settle import Tally
+from retouch.text._step import Mask
 
 
 @dataclass(frozen=True, eq=False)

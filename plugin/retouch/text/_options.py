@@ -58,6 +58,11 @@ class Oscillation(Enum):
     """Its budget of edits ends it (all published implementations)."""
 
 
+def check_share(name: str, value: object) -> None:
+    """Raises ``SamplingError`` if a number is not from 0 to 1."""
+    _within(name, value, 0, 1)
+
+
 def _within(name: str, value: object, low: float, high: float) -> None:
     if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
         raise SamplingError(f"Expected {name} to be a number from {low:g} to {high:g}, got {value!r}.")
@@ -117,11 +122,11 @@ class SamplerOptions:
         Raises:
             SamplingError: one is out of its range.
         """
-        _within("threshold", self.threshold, 0, 1)
+        check_share("threshold", self.threshold)
         if self.edit_threshold is not None:
-            _within("edit_threshold", self.edit_threshold, 0, 1)
+            check_share("edit_threshold", self.edit_threshold)
         if self.top_p is not None:
-            _within("top_p", self.top_p, 0, 1)
+            check_share("top_p", self.top_p)
         _within("temperature", self.temperature, 0, float("inf"))
         _within("stutter_penalty", self.stutter_penalty, 0, float("inf"))
         least = {"min_transfer": 1, "steps": 1, "max_post_steps": 0, "top_k": 1, "patience": 1, "multi_block": 1}
@@ -197,13 +202,3 @@ def checked_seed(seed: int) -> int:
     """
     check_count("seed", seed, 0)
     return seed
-
-
-def checked_share(name: str, value: float) -> float:
-    """The number.
-
-    Raises:
-        SamplingError: it is not from 0 to 1.
-    """
-    _within(name, value, 0, 1)
-    return float(value)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from retouch.errors import RegionError
-from retouch.text._spans import Replacement
+from retouch.text._spans import Replacement, is_index
 
 
 class Places:
@@ -26,7 +26,7 @@ class Places:
         """
         start, end = place
         length = self._ends[-1] if self._ends else 0
-        if not 0 <= start <= end <= length:
+        if not (is_index(start) and is_index(end) and 0 <= start <= end <= length):
             raise RegionError(
                 f"Expected places within the text's {length} characters, start before end, got {place}. The prompt's "
                 "first character is 0."

@@ -4,40 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from retouch.errors import RunFileError
-from retouch.files import Kind, StagedDirectory, parse_json, read_dataclass, sha256_of
+from retouch.bundle import DecoderSpec
+from retouch.errors import RunFileError, SamplingError
+from retouch.files import FileSpec, Kind, StagedDirectory, check_file, describe_file, read_record_file
 from retouch.states import relative_path
-from retouch.text._generation import EditReport, Generation, TextReport
+from retouch.text._generation import EditReport, Generation, TextReport, read_only
 from retouch.text._model import KeysValues
-from retouch.text._options import EosRule, MaskChoice, Oscillation, SamplerOptions, Window, ZeroThreshold
+from retouch.text._options import SamplerOptions
 
 RECORD_FILE = "text_run.json"
 STATES_FILE = "keys_values.safetensors"
 
-_SCHEMA_VERSION = 1
-_ENUMS: Mapping[str, type[Enum]] = {
-    "zero_threshold": ZeroThreshold,
-    "mask_choice": MaskChoice,
-    "eos": EosRule,
-    "window": Window,
-    "oscillation": Oscillation,
-}
+_SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True)
 class TextRecord:
-    """What ``text_run.json`` says beside options and report.
+    """What ``text_run.json`` says.
 
     Attributes:
         schema_version: version of this form.
@@ -49,8 +41,10 @@ class TextRecord:
         prompt_tokens: how many are the prompt.
         text: the text, to be read by people.
         seed: seed of what was drawn.
-        edited: whether it is an edit.
-        states_sha256: SHA-256 of the keys and values.
+        options: how it was sampled.
+        report: what it took, if it is no edit.
+        edit_report: what it took, if it is one.
+        states: size and SHA-256 of the keys and values.
     """
 
     schema_version: int
@@ -62,12 +56,10 @@ class TextRecord:
     prompt_tokens: int
     text: str
     seed: int
-    edited: bool
-    states_sha256: str
-
-
-Details = tuple[Mapping[str, Any], Mapping[str, Any]]
-"""Options and report, as JSON has them."""
+    options: SamplerOptions
+    report: TextReport | None
+    edit_report: EditReport | None
+    states: FileSpec
 
 
 def write_text_run(folder: Path, made: Generation, states: KeysValues, bundle: Path, fingerprint: str) -> None:
@@ -78,9 +70,7 @@ def write_text_run(folder: Path, made: Generation, states: KeysValues, bundle: P
     """
     with StagedDirectory(folder, _KIND) as staged:
         save_file({name: np.ascontiguousarray(array) for name, array in states.items()}, staged.path / STATES_FILE)
-        options = {
-            name: value.value if name in _ENUMS else value for name, value in dataclasses.asdict(made.options).items()
-        }
+        report = made.report
         record = TextRecord(
             schema_version=_SCHEMA_VERSION,
             bundle=relative_path(bundle.resolve(), staged.target),
@@ -91,17 +81,18 @@ def write_text_run(folder: Path, made: Generation, states: KeysValues, bundle: P
             prompt_tokens=made.prompt_tokens,
             text=made.text,
             seed=made.seed,
-            edited=isinstance(made.report, EditReport),
-            states_sha256=sha256_of(staged.path / STATES_FILE),
+            options=made.options,
+            report=report if isinstance(report, TextReport) else None,
+            edit_report=report if isinstance(report, EditReport) else None,
+            states=describe_file(staged.path / STATES_FILE),
         )
-        data = {**dataclasses.asdict(record), "options": options, "report": dataclasses.asdict(made.report)}
-        text = json.dumps(data, indent=1, allow_nan=False)
+        text = json.dumps(dataclasses.asdict(record), indent=1, allow_nan=False, default=_enum_value)
         (staged.path / RECORD_FILE).write_text(f"{text}\n", encoding="utf-8")
         staged.finish()
 
 
-def read_text_record(folder: Path) -> tuple[TextRecord, Details]:
-    """What a directory's ``text_run.json`` holds.
+def read_text_record(folder: Path) -> TextRecord:
+    """What a directory's ``text_run.json`` says.
 
     Raises:
         RunFileError: the directory is none of a text, or was changed.
@@ -110,61 +101,67 @@ def read_text_record(folder: Path) -> tuple[TextRecord, Details]:
     if not path.is_file():
         raise RunFileError(f"{folder} is not the directory of a text: it has no {RECORD_FILE}. Make one with -o.")
     try:
-        data = parse_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunFileError(f"{path} cannot be read ({error}). Make the text again.") from error
-    if not isinstance(data, dict) or data.get("schema_version") != _SCHEMA_VERSION:
-        raise RunFileError(f"{path} is not of schema version {_SCHEMA_VERSION}. Make the text again.")
-    options, report = data.pop("options", None), data.pop("report", None)
-    if not isinstance(options, dict) or not isinstance(report, dict):
-        raise RunFileError(f"{path} lacks the options or the report. Make the text again.")
-    record = read_dataclass(
-        data, TextRecord, str(path), lambda message: RunFileError(f"{message} Make the text again.")
-    )
-    return record, (options, report)
+        return read_record_file(path, TextRecord, _fault, _SCHEMA_VERSION)
+    except SamplingError as error:
+        raise _fault(f"{path}: {error}") from error
 
 
-def read_text_run(folder: Path, record: TextRecord, details: Details, text: str) -> tuple[Generation, KeysValues]:
+def read_text_run(folder: Path, record: TextRecord, spec: DecoderSpec, text: str) -> tuple[Generation, KeysValues]:
     """The text in a directory and its keys and values.
 
     Args:
         folder: the directory.
-        record: what its record holds.
-        details: the record's options and report.
+        record: what its record says; its tokens were checked.
+        spec: the model's shape.
         text: the tokens as text.
 
     Raises:
         RunFileError: a file is missing or was changed.
     """
-    states = folder / STATES_FILE
+    check_file(folder / STATES_FILE, record.states, _fault)
     try:
-        if sha256_of(states) != record.states_sha256:
-            raise RunFileError(f"{states} was changed: its SHA-256 is not the record's. Make the text again.")
-        arrays = load_file(states)
-        enums = {name: kind(details[0][name]) for name, kind in _ENUMS.items()}
-        options = SamplerOptions(**{**details[0], **enums})
-        report = EditReport(**details[1]) if record.edited else TextReport(**details[1])
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, RunFileError):
-            raise
-        raise RunFileError(f"{folder} cannot be read ({error}). Make the text again.") from error
-    padded = np.array(record.tokens, np.int64)
-    padded.setflags(write=False)
-    made = Generation(
-        record.id,
-        padded[: record.length],
-        record.prompt_tokens,
-        text,
-        options,
-        record.seed,
-        report,
-        padded=padded,
-    )
-    return made, arrays
+        arrays = load_file(folder / STATES_FILE)
+    except (OSError, SafetensorError) as error:
+        raise _fault(f"{folder} cannot be read ({error}).") from error
+    shape = spec.cache_shape(len(record.tokens))
+    wanted = {f"{kind}.{layer}": shape for kind in ("keys", "values") for layer in range(spec.layers)}
+    if {name: array.shape for name, array in arrays.items()} != wanted:
+        raise _fault(f"Expected {folder / STATES_FILE} to hold keys and values {shape} of {spec.layers} layers.")
+    padded = read_only(np.array(record.tokens, np.int64))
+    tokens, report = padded[: record.length], record.report or record.edit_report
+    if report is None:
+        raise _fault(f"Expected {folder / RECORD_FILE} to have a report, got none.")
+    options, seed = record.options, record.seed
+    return Generation(record.id, tokens, record.prompt_tokens, text, options, seed, report, padded=padded), arrays
+
+
+def check_record(folder: Path, record: TextRecord, spec: DecoderSpec) -> None:
+    """Checks that a record's tokens are a text of the model.
+
+    Raises:
+        RunFileError: they are not.
+    """
+    count = len(record.tokens)
+    whole = count % spec.block == 0 and count <= spec.positions
+    if not (whole and 0 <= record.prompt_tokens <= record.length <= count and record.length):
+        raise _fault(
+            f"Expected {folder / RECORD_FILE} to have whole blocks of {spec.block} tokens, up to {spec.positions}, and "
+            f"a prompt and a text within them, got {count}, {record.prompt_tokens} and {record.length}."
+        )
+    wrong = [token for token in record.tokens if not 0 <= token < spec.vocabulary or token == spec.mask_id]
+    if wrong:
+        raise _fault(f"Expected {folder / RECORD_FILE} to have tokens of the model, got {wrong[0]}.")
+
+
+def _enum_value(value: object) -> object:
+    assert isinstance(value, Enum)
+    return value.value
 
 
 def _fault(message: str) -> RunFileError:
-    return RunFileError(f"{message} Make the text again.")
+    return RunFileError(
+        f"{message} The directory was changed, or is of another version of Retouch: make the text again."
+    )
 
 
 def _recognised(names: AbstractSet[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,28 +14,9 @@ from retouch.text._model import Context, Tokens, WideningContext
 from retouch.text._multi_block import GroupTask, edit_group
 from retouch.text._options import QUALITY, EosRule, SamplerOptions, check_count
 from retouch.text._reader import Reader
-from retouch.text._settle import BlockTask, Mask, Tally, settle
+from retouch.text._settle import BlockTask, Tally, settle
+from retouch.text._step import Callback, Mask, Step
 from retouch.tokens import check_tokens
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """A change to a block, as a callback is told.
-
-    Attributes:
-        start: position of the block's first token.
-        tokens: the block's tokens, masks among them.
-        filled: where masked tokens were set.
-        edited: where tokens were replaced.
-    """
-
-    start: int
-    tokens: Tokens = field(repr=False)
-    filled: Mask = field(repr=False)
-    edited: Mask = field(repr=False)
-
-
-Callback = Callable[[Step], None]
 
 
 @dataclass(frozen=True, eq=False)

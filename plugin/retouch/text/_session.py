@@ -15,8 +15,9 @@ from retouch.text._generation import Generation
 from retouch.text._kept_texts import KeptTexts
 from retouch.text._model import Context, TextModel, Tokens
 from retouch.text._options import QUALITY, SamplerOptions, Window, checked_seed, chosen_options
-from retouch.text._sampler import BlockDiffusionSampler, Callback
+from retouch.text._sampler import BlockDiffusionSampler
 from retouch.text._spans import Replacement
+from retouch.text._step import Callback
 from retouch.text._stream import TextStream
 from retouch.text._together import Together
 from retouch.text._wording import Pairs, Prompt, Wording
@@ -59,7 +60,7 @@ class TextSession(KeptTexts):
         if not model.spec.block_causal:
             raise SamplingError(
                 f"Expected a model whose blocks see earlier blocks only, but in {model.spec.family} all tokens see "
-                "each other. Use retouch.text.full_attention.FullAttentionSampler."
+                "each other. Use retouch.text.full_attention.FullAttentionSampler, or `retouch text fill`."
             )
         wording = Wording(model.spec, model.own_tokenizer if tokenizer is None else tokenizer)
         super().__init__(model, wording, StateStore() if store is None else store)
@@ -149,14 +150,11 @@ class TextSession(KeptTexts):
 
         Args:
             run: the base, or its id.
-            spans: spans of tokens, counted from the prompt's first: first token, and the token behind the last one.
-            replacement: what comes in the span's place: as many tokens of the model's choice (``None``), another number
-                of them (:class:`Masks`), a text, or ids.
-            replacements: the same for each of several spans.
-            characters: the spans as places in the text instead. A token that a place is inside of belongs to the span;
-                a text that replaces it keeps the characters that do not.
-            mode: what is done with blocks behind a span. Spans that change the text's length move what follows, which
-                then is read again in every mode.
+            spans: spans of tokens; :class:`Candidate` says more of this and what follows.
+            replacement: what comes in the only span's place.
+            replacements: what comes in each span's place.
+            characters: the spans as places in the text instead.
+            mode: what is done with blocks behind a span.
             disagreement: ``VERIFY`` chooses tokens anew where another has a confidence above this.
             options: how to sample; ``None`` means as the base.
             seed: seed of what is drawn; ``None`` means the base's.

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from retouch.text._choice import Choice, choose
 from retouch.text._model import Logits, Tokens
 from retouch.text._options import EosRule, MaskChoice, Oscillation, SamplerOptions
-
-Mask = NDArray[np.bool_]
+from retouch.text._step import Mask
 
 
 @dataclass
@@ -179,4 +177,6 @@ class _Loop:
         options = replace(self._options, mask_choice=MaskChoice.EXCLUDED)
         choice = self._choice(tokens, options, len(tokens) + options.max_post_steps + 1)
         self._tally.filled += int(masked.sum())
-        return np.where(masked, choice.tokens, tokens)
+        tokens = np.where(masked, choice.tokens, tokens)
+        self._task.told(tokens, masked, np.zeros_like(masked))
+        return tokens

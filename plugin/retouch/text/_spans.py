@@ -87,7 +87,7 @@ def patches(
         raise RegionError("Expected at least one span, got none. Give spans=[(start, end)].")
     found = []
     for (start, end), given in zip(spans, replacements, strict=True):
-        if not (_is_index(start) and _is_index(end) and 0 <= start <= end <= length):
+        if not (is_index(start) and is_index(end) and 0 <= start <= end <= length):
             raise RegionError(
                 f"Expected spans within the text's {length} tokens, start before end, got ({start!r}, {end!r}). Spans "
                 "are counted from the prompt's first token; characters=... takes places in the text."
@@ -114,7 +114,7 @@ def replacement_tokens(given: Masks | Sequence[int], spec: DecoderSpec) -> Token
         RegionError: the number of masks is negative.
     """
     if isinstance(given, Masks):
-        if not _is_index(given.count) or given.count < 0:
+        if not is_index(given.count) or given.count < 0:
             raise RegionError(f"Expected the number of new tokens to be at least 0, got {given.count!r}.")
         return np.full(given.count, spec.mask_id)
     return check_tokens(list(given), spec.vocabulary, spec.mask_id, "the replacement")
@@ -180,5 +180,6 @@ def _moved(position: int, changes: Sequence[Patch]) -> int:
     return moved
 
 
-def _is_index(value: object) -> bool:
+def is_index(value: object) -> bool:
+    """Whether something counts tokens or characters."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)

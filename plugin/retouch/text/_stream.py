@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -12,8 +12,9 @@ from retouch.errors import SamplingError
 from retouch.text._generation import Generation, TextReport, new_id, read_only
 from retouch.text._model import Context, KeysValues, StatefulContext, Tokens
 from retouch.text._reader import Reader
-from retouch.text._sampler import BlockDiffusionSampler, Callback, FinishedBlock
+from retouch.text._sampler import BlockDiffusionSampler, FinishedBlock
 from retouch.text._settle import Tally
+from retouch.text._step import Callback
 
 
 class Keeper(Protocol):
@@ -26,7 +27,7 @@ class Keeper(Protocol):
         """Keep a text and the keys and values of its tokens."""
 
 
-class TextStream:
+class TextStream(Iterator[FinishedBlock]):
     """An answer under way: an iterator of its blocks."""
 
     def __init__(
@@ -56,12 +57,15 @@ class TextStream:
             context, prompt, length, seed=seed, callback=callback, tally=self._tally, reader=self._reader
         )
 
-    def __iter__(self) -> Iterator[FinishedBlock]:
-        for block in self._source:
-            self._blocks.append(block)
-            if block.last:
-                self._finish()
-            yield block
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> FinishedBlock:
+        block = next(self._source)
+        self._blocks.append(block)
+        if block.last:
+            self._finish()
+        return block
 
     @property
     def generation(self) -> Generation:

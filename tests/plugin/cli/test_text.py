@@ -78,7 +78,8 @@ def test_edits_are_of_texts_on_disk(call: Call, base: Path, tmp_path: Path) -> N
 
 def test_benchmarks_compare_ways(call: Call, bundle: Path) -> None:
     rows = call("text", "bench", bundle, "-n", 40, "--repeats", 1, "--json", "-").json
-    assert [row["case"] for row in rows] == ["cached", "uncached", "edit, exact", "edit, frozen", "edit, verify"]
+    ways = ["cached", "uncached", "causal, token by token"]
+    assert [row["case"] for row in rows] == [*ways, "edit, exact", "edit, frozen", "edit, verify"]
     by_case = {row["case"]: row for row in rows}
     assert by_case["cached"]["ratio"] == 1
     assert by_case["cached"]["forwards"] == by_case["uncached"]["forwards"]
@@ -124,7 +125,7 @@ def test_the_view_shows_what_happens_to_tokens(bundle: Path) -> None:
     with TextSession(bundle, threads=1) as session:
         spec = session.model.spec
         prompt = session.tokens_of("ab")
-        view = TextView(session, prompt, len(prompt))
+        view = TextView(session.tokenizer, spec.mask_id, prompt, len(prompt))
         block = np.full(spec.block, spec.mask_id)
         block[:2] = prompt
         block[2:5] = session.tokens_of("cde")

@@ -224,10 +224,13 @@ def test_changed_texts_are_refused(random_bundle: TextBundle, patterns_bundle: T
             other.load(folder)
         record = (folder / "text_run.json").read_text()
         for old, new, match in [
-            ('"schema_version": 1', '"schema_version": 2', "schema version"),
+            ('"schema_version": 2', '"schema_version": 1', "schema version"),
             ('"length"', '"breadth"', "breadth"),
             ('"eos": "finished block"', '"eos": "never"', "never"),
-            ("{", "", "cannot be read"),
+            ('"threshold": 0.7', '"threshold": 7', "from 0 to 1"),
+            ('"tokens": [\n  ', '"tokens": [\n  9', "tokens of the model, got 9"),
+            ('"length": 14', '"length": 140', "a text within them, got 16, 5 and 140"),
+            ("{", "", "readable JSON"),
         ]:
             (folder / "text_run.json").write_text(record.replace(old, new, 1))
             with pytest.raises(RunFileError, match=match):
@@ -235,7 +238,7 @@ def test_changed_texts_are_refused(random_bundle: TextBundle, patterns_bundle: T
         (folder / "text_run.json").write_text(record)
         with (folder / "keys_values.safetensors").open("ab") as file:
             file.write(b"x")
-        with pytest.raises(RunFileError, match="was changed"):
+        with pytest.raises(RunFileError, match="bytes, got"):
             opened.load(folder)
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "file").touch()

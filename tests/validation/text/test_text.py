@@ -24,7 +24,9 @@ def test_all_ways_give_the_same_tokens(session: TextSession) -> None:
     others = {"torch": lambda _: TorchCached(network), "torch, uncached": lambda rows: TorchUncached(network, rows)}
     for options in (PRESETS["quality"], PRESETS["low-confidence"]):
         rows = measure_text(session, "class WidthOwner:\n", 40, options, repeats=1, others=others)
-        ways = [row for row in rows if not row["case"].startswith("edit")]
+        causal = next(row for row in rows if row["case"] == "causal, token by token")
+        assert (causal["forwards"], causal["read"]) == (40, 18 + 39)
+        ways = [row for row in rows if not row["case"].startswith(("edit", "causal"))]
         assert [row["case"] for row in ways] == ["cached", "uncached", "torch", "torch, uncached"]
         assert all(row["identical"] for row in ways)
         assert len({(row["forwards"], row["read"]) for row in ways}) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     # Texts
+    "CacheErrors",
     "Denoising",
     "FilledText",
     "FullAttentionSampler",
@@ -13,12 +14,14 @@ __all__ = [
     "RowTally",
     "UnmaskOptions",
     "likeliest",
+    "log_shares",
     "surest",
     # Caches
     "AnchoredCache",
     "BlockCache",
     "DelayedCache",
     "FocusCache",
+    "Horizon",
     "Kept",
     "NoCache",
     "Pattern",
@@ -28,6 +31,7 @@ __all__ = [
     # Caches of your own
     "CachePolicy",
     "Canvas",
+    "MemorylessPolicy",
     "Moment",
     "Planner",
     "RowPlan",
@@ -37,16 +41,19 @@ __all__ = [
 ]
 
 from retouch.text.full_attention._anchored import AnchoredCache
+from retouch.text.full_attention._audit import CacheErrors, log_shares
 from retouch.text.full_attention._block_cache import BlockCache, Kept
 from retouch.text.full_attention._cost import RowCost
 from retouch.text.full_attention._delayed import DelayedCache
 from retouch.text.full_attention._denoising import Denoising, Reading, RowTally
+from retouch.text.full_attention._filled import FilledText, RowsReport
 from retouch.text.full_attention._find_clusters import find_clusters
 from retouch.text.full_attention._focus import FocusCache, separator_ids
+from retouch.text.full_attention._horizon import Horizon
 from retouch.text.full_attention._no_cache import NoCache
 from retouch.text.full_attention._patterns import Pattern
-from retouch.text.full_attention._policy import CachePolicy, Canvas, Moment, Planner, RowPlan
-from retouch.text.full_attention._sampler import FilledText, FullAttentionSampler, RowsReport
+from retouch.text.full_attention._policy import CachePolicy, Canvas, MemorylessPolicy, Moment, Planner, RowPlan
+from retouch.text.full_attention._sampler import FullAttentionSampler
 from retouch.text.full_attention._similarity import SimilarityCache
 from retouch.text.full_attention._states import RowStates
 from retouch.text.full_attention._unmask import Measure, UnmaskOptions, likeliest, surest

@@ -9,13 +9,13 @@ import numpy as np
 
 from retouch.bundle import ClustersSpec
 from retouch.errors import SamplingError
+from retouch.text._options import check_count
 from retouch.text.full_attention._policy import (
     Canvas,
     Moment,
     Planner,
     RowPlan,
     Rows,
-    check_interval,
 )
 
 
@@ -51,11 +51,11 @@ class AnchoredCache:
         Raises:
             SamplingError: one is out of its range.
         """
-        check_interval("staleness", self.staleness, 0)
-        check_interval("warm_up", self.warm_up, 0)
-        check_interval("near", self.near, 0)
+        check_count("staleness", self.staleness, 0)
+        check_count("warm_up", self.warm_up, 0)
+        check_count("near", self.near, 0)
         if self.capacity is not None:
-            check_interval("capacity", self.capacity, 0)
+            check_count("capacity", self.capacity, 0)
         if not self.tolerance >= 0:
             raise SamplingError(f"Expected tolerance to be a number of at least 0, got {self.tolerance!r}.")
 
@@ -64,7 +64,8 @@ class AnchoredCache:
         if canvas.clusters is None:
             raise SamplingError(
                 "Expected a bundle with clusters of positions, which AnchoredCache needs, got one without. Find them "
-                "with retouch.text.full_attention.find_clusters, and store them with bundle.with_clusters."
+                "with `retouch text cluster`, or with retouch.text.full_attention.find_clusters and "
+                "bundle.with_clusters."
             )
         if len(canvas.clusters.rates) != canvas.spec.layers:
             raise SamplingError(

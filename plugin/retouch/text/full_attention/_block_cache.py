@@ -7,7 +7,7 @@ from enum import Enum
 
 import numpy as np
 
-from retouch.text.full_attention._policy import Canvas, Moment, Planner, RowPlan
+from retouch.text.full_attention._policy import Canvas, MemorylessPolicy, Moment, RowPlan
 
 
 class Kept(Enum):
@@ -20,7 +20,7 @@ class Kept(Enum):
 
 
 @dataclass(frozen=True)
-class BlockCache:
+class BlockCache(MemorylessPolicy):
     """Fast-dLLM's caches (https://arxiv.org/abs/2505.22618): what a block's first, full forward computed is kept.
 
     Attributes:
@@ -29,19 +29,10 @@ class BlockCache:
 
     kept: Kept = Kept.DUAL
 
-    def start(self, canvas: Canvas) -> Planner:
-        """See :class:`CachePolicy`."""
-        return _Planner(canvas, self.kept)
-
-
-@dataclass(frozen=True, eq=False)
-class _Planner:
-    canvas: Canvas
-    kept: Kept
-
-    def plan(self, moment: Moment) -> RowPlan:
+    def plan(self, canvas: Canvas, moment: Moment) -> RowPlan:
+        """See :class:`MemorylessPolicy`."""
         if moment.block_step == 0:
-            return RowPlan(self.canvas.every)
+            return RowPlan(canvas.every)
         if self.kept is Kept.DUAL:
             return RowPlan(moment.block_rows)
-        return RowPlan(np.arange(moment.block_rows[0], self.canvas.rows))
+        return RowPlan(np.arange(moment.block_rows[0], canvas.rows))

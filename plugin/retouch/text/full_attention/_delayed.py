@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from retouch.text.full_attention._policy import Canvas, Moment, Planner, RowPlan, check_interval
+from retouch.text._options import check_count
+from retouch.text.full_attention._policy import Canvas, MemorylessPolicy, Moment, RowPlan
 
 
 @dataclass(frozen=True)
-class DelayedCache:
+class DelayedCache(MemorylessPolicy):
     """dKV-Cache (https://arxiv.org/abs/2505.15781): tokens that were set before the last step are not computed.
 
     A token's keys and values change most when it is set, so it is computed once more after that.
@@ -30,25 +31,16 @@ class DelayedCache:
         Raises:
             SamplingError: one is out of its range.
         """
-        check_interval("interval", self.interval)
+        check_count("interval", self.interval, 1)
         if self.window is not None:
-            check_interval("window", self.window, 0)
+            check_count("window", self.window, 0)
 
-    def start(self, canvas: Canvas) -> Planner:
-        """See :class:`CachePolicy`."""
-        return _Planner(canvas, self)
-
-
-@dataclass(frozen=True, eq=False)
-class _Planner:
-    canvas: Canvas
-    policy: DelayedCache
-
-    def plan(self, moment: Moment) -> RowPlan:
-        if moment.step <= 1 or moment.step % self.policy.interval == 0:
-            return RowPlan(self.canvas.every)
+    def plan(self, canvas: Canvas, moment: Moment) -> RowPlan:
+        """See :class:`MemorylessPolicy`."""
+        if moment.step <= 1 or moment.step % self.interval == 0:
+            return RowPlan(canvas.every)
         wanted = np.union1d(moment.targets, moment.just_set)
-        if self.policy.window is None:
+        if self.window is None:
             return RowPlan(np.union1d(wanted, np.flatnonzero(moment.masked)))
-        near = moment.near(self.policy.window)
-        return RowPlan(np.union1d(wanted, near[near >= self.canvas.prompt]))
+        near = moment.near(self.window)
+        return RowPlan(np.union1d(wanted, near[near >= canvas.prompt]))

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from retouch.text._model import Logits, TextModel, Tokens
+from retouch.text._step import Mask
+from retouch.text.full_attention._audit import Audit
 from retouch.text.full_attention._cost import RowCost
 from retouch.text.full_attention._policy import (
     NO_ROWS,
     CachePolicy,
     Canvas,
-    Mask,
     Moment,
     RowPlan,
     Rows,
@@ -70,9 +71,12 @@ class Denoising:
         block: the block that was read last: its first row, and the one behind its last.
         block_step: forwards since that block was begun.
         tally: what forwards came to so far.
+        audit: runs the model itself beside every forward, if that was asked for.
     """
 
-    def __init__(self, model: TextModel, policy: CachePolicy, tokens: Tokens, prompt: int) -> None:
+    def __init__(
+        self, model: TextModel, policy: CachePolicy, tokens: Tokens, prompt: int, *, audit: bool = False
+    ) -> None:
         """Computes nothing yet.
 
         Args:
@@ -80,6 +84,7 @@ class Denoising:
             policy: which rows to compute.
             tokens: the prompt and masks [N].
             prompt: tokens of the prompt.
+            audit: whether to run the model itself beside every forward.
 
         Raises:
             SamplingError: the policy does not fit the model.
@@ -88,6 +93,7 @@ class Denoising:
         canvas = Canvas(spec, len(tokens), prompt, model.bundle.clusters)
         self.tokens = tokens.copy()
         self.tally = RowTally()
+        self.audit = Audit(model, len(tokens)) if audit else None
         self._canvas = canvas
         self._planner = policy.start(canvas)
         self.prompt = prompt
@@ -118,6 +124,8 @@ class Denoising:
         logits, rows = self.states.forward(self.tokens, plan, wanted)
         self._account(plan, rows, len(wanted))
         count = len(targets)
+        if self.audit is not None:
+            self.audit.compare(self.tokens, targets, logits[:count])
         return Reading(logits[:count], revisable, logits[count:], 1.0 if plan.revise is None else plan.revise)
 
     def set(self, positions: Rows, tokens: Tokens) -> None:
@@ -161,7 +169,8 @@ class Denoising:
         tally.flops += logits * cost.logits()
         tally.full_flops += cost.full(self._canvas.rows, logits)
         tally.total += self._computed.size
-        ages = step - self._computed
+        used = self._computed if plan.context is None else self._computed[:, plan.context]
+        ages = step - used
         tally.ages += float(ages.mean())
         tally.oldest = max(tally.oldest, int(ages.max()))
         tally.forwards += 1

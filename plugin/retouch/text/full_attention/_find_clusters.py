@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from retouch.bundle import ClustersSpec
 from retouch.errors import SamplingError
 from retouch.text._model import TextModel
+from retouch.text._options import check_count
 from retouch.text._wording import Prompt
 from retouch.text.full_attention._anchored import step_features
 from retouch.text.full_attention._denoising import Denoising
 from retouch.text.full_attention._no_cache import NoCache
-from retouch.text.full_attention._policy import check_interval
 from retouch.text.full_attention._sampler import FullAttentionSampler
 from retouch.text.full_attention._unmask import UnmaskOptions
 
@@ -56,8 +56,8 @@ def find_clusters(
     Raises:
         SamplingError: there are no prompts, or texts in which nothing could be compared.
     """
-    check_interval("count", count)
-    check_interval("reach", reach)
+    check_count("count", count, 1)
+    check_count("reach", reach, 1)
     record = _Record(model.spec.layers, reach)
     sampler = FullAttentionSampler(model, NoCache(), options)
     for prompt in prompts:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from retouch.errors import SamplingError
+from retouch.text._options import check_count, check_share
 from retouch.text.full_attention._patterns import Pattern, pattern_rows, with_least
 from retouch.text.full_attention._policy import (
     NO_ROWS,
@@ -16,8 +17,6 @@ from retouch.text.full_attention._policy import (
     Planner,
     RowPlan,
     Rows,
-    check_interval,
-    check_share,
 )
 from retouch.tokens import Tokenizer
 
@@ -62,12 +61,12 @@ class FocusCache:
         Raises:
             SamplingError: one is out of its range.
         """
-        check_interval("window", self.window, 0)
-        check_interval("stride", self.stride)
-        check_interval("refresh", self.refresh)
-        check_interval("least_context", self.least_context, 0)
+        check_count("window", self.window, 0)
+        check_count("stride", self.stride, 1)
+        check_count("refresh", self.refresh, 1)
+        check_count("least_context", self.least_context, 0)
         if self.rescore is not None:
-            check_interval("rescore", self.rescore)
+            check_count("rescore", self.rescore, 1)
         if self.revise is not None:
             check_share("revise", self.revise)
         check_share("smoothing", self.smoothing)

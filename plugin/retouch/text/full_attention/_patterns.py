@@ -6,7 +6,8 @@ from enum import Enum
 
 import numpy as np
 
-from retouch.text.full_attention._policy import Mask, Rows
+from retouch.text._step import Mask
+from retouch.text.full_attention._policy import Rows
 
 
 class Pattern(Enum):

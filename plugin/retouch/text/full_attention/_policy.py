@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,9 +11,9 @@ from numpy.typing import NDArray
 
 from retouch.bundle import ClustersSpec, DecoderSpec
 from retouch.errors import SamplingError
+from retouch.text._step import Mask
 
 Rows = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 NO_ROWS: Rows = np.zeros(0, np.int64)
 
@@ -90,6 +91,9 @@ class RowPlan:
         context: the rows that computed ones see; ``None`` means all.
         keep: share of earlier values that is kept in computed ones.
         revise: all tokens that were set are read again, and replaced where another has a confidence above this.
+
+    Raises:
+        SamplingError: no graph computes this.
     """
 
     rows: Rows | tuple[Rows, ...]
@@ -99,9 +103,24 @@ class RowPlan:
     keep: float = 0.0
     revise: float | None = None
 
+    def __post_init__(self) -> None:
+        """Checks what a graph would not tell."""
+        if len(self.candidates) and self.keep:
+            raise SamplingError("Expected a plan with either candidates or keep, got both. Leave one out.")
+        if not 0 <= self.count <= len(self.candidates):
+            raise SamplingError(f"Expected a count of 0 to {len(self.candidates)} candidates, got {self.count}.")
+
     def by_layer(self, layers: int) -> tuple[Rows, ...]:
-        """The rows of every layer."""
-        return self.rows if isinstance(self.rows, tuple) else (self.rows,) * layers
+        """The rows of every layer.
+
+        Raises:
+            SamplingError: there are rows for another number of layers.
+        """
+        if not isinstance(self.rows, tuple):
+            return (self.rows,) * layers
+        if len(self.rows) != layers:
+            raise SamplingError(f"Expected a plan with rows for each of {layers} layers, got {len(self.rows)}.")
+        return self.rows
 
 
 class Planner(Protocol):
@@ -122,13 +141,22 @@ class CachePolicy(Protocol):
         """
 
 
-def check_interval(name: str, value: object, least: int = 1) -> None:
-    """Raises ``SamplingError`` if a policy's number is no integer of at least so much."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise SamplingError(f"Expected {name} to be an integer of at least {least}, got {value!r}.")
+class MemorylessPolicy(ABC):
+    """A policy whose plans depend on the moment alone."""
+
+    def start(self, canvas: Canvas) -> Planner:
+        """See :class:`CachePolicy`."""
+        return _Memoryless(self, canvas)
+
+    @abstractmethod
+    def plan(self, canvas: Canvas, moment: Moment) -> RowPlan:
+        """What the next forward of a text computes."""
 
 
-def check_share(name: str, value: object) -> None:
-    """Raises ``SamplingError`` if a policy's number is not from 0 to 1."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
-        raise SamplingError(f"Expected {name} to be a number from 0 to 1, got {value!r}.")
+@dataclass(frozen=True, eq=False)
+class _Memoryless:
+    policy: MemorylessPolicy
+    canvas: Canvas
+
+    def plan(self, moment: Moment) -> RowPlan:
+        return self.policy.plan(self.canvas, moment)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,73 +10,14 @@ from retouch.errors import SamplingError
 from retouch.text._generation import read_only
 from retouch.text._model import TextModel, Tokens
 from retouch.text._options import check_count
+from retouch.text._step import Callback, Step
 from retouch.text._wording import Prompt, Wording
-from retouch.text.full_attention._denoising import Denoising, Reading, RowTally
+from retouch.text.full_attention._denoising import Denoising, Reading
+from retouch.text.full_attention._filled import FilledText, RowsReport
 from retouch.text.full_attention._no_cache import NoCache
 from retouch.text.full_attention._policy import CachePolicy
 from retouch.text.full_attention._unmask import Measure, UnmaskOptions, likeliest, surest
 from retouch.tokens import Tokenizer
-
-Callback = Callable[[Tokens], None]
-
-
-@dataclass(frozen=True)
-class RowsReport:
-    """What making a text took.
-
-    Attributes:
-        tokens: new tokens.
-        forwards: forwards of the model.
-        rows_computed: rows that were computed, over all layers and forwards.
-        rows_total: rows that there were.
-        flops_ratio: floating-point operations over those of the same forwards without a cache.
-        mean_staleness: mean age of what forwards used, in steps.
-        max_staleness: the greatest.
-        revised: tokens that were replaced after they were set.
-        seconds: wall time.
-    """
-
-    tokens: int
-    forwards: int
-    rows_computed: int
-    rows_total: int
-    flops_ratio: float
-    mean_staleness: float
-    max_staleness: int
-    revised: int
-    seconds: float
-
-    @classmethod
-    def of(cls, tally: RowTally, tokens: int, revised: int, seconds: float) -> RowsReport:
-        """The report of what was counted."""
-        return cls(
-            tokens=tokens,
-            forwards=tally.forwards,
-            rows_computed=tally.computed,
-            rows_total=tally.total,
-            flops_ratio=tally.flops / tally.full_flops,
-            mean_staleness=tally.ages / tally.forwards,
-            max_staleness=tally.oldest,
-            revised=revised,
-            seconds=seconds,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class FilledText:
-    """A text that was made.
-
-    Attributes:
-        tokens: the prompt and the answer.
-        prompt_tokens: how many of them, the first ones, are the prompt.
-        text: both as a text; empty without a tokenizer.
-        report: what it took.
-    """
-
-    tokens: Tokens = field(repr=False)
-    prompt_tokens: int
-    text: str
-    report: RowsReport
 
 
 class FullAttentionSampler:
@@ -114,24 +53,36 @@ class FullAttentionSampler:
         self.model = model
         self._wording = Wording(model.spec, model.own_tokenizer if tokenizer is None else tokenizer)
 
-    def generate(self, prompt: Prompt, length: int, *, callback: Callback | None = None) -> FilledText:
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer, if there is one."""
+        return self._wording.tokenizer
+
+    def generate(
+        self, prompt: Prompt, length: int, *, audit: bool = False, callback: Callback | None = None
+    ) -> FilledText:
         """A prompt with so many tokens of answer. What is kept meanwhile belongs to this call alone.
 
         Args:
             prompt: a text, or token ids.
             length: new tokens.
-            callback: called with all tokens after every change.
+            audit: whether to run the model itself beside every forward and report how far the cache is from it. Takes
+                at least the time that the cache saves; the text stays the same.
+            callback: called after every change.
 
         Raises:
-            FeedError: the prompt holds the mask, or ids or characters that the model does not have.
+            FeedError: the prompt is empty, or holds the mask, or ids or characters that the model does not have.
             SamplingError: the text would be longer than the model's longest, or the policy does not fit the model.
         """
         started = time.perf_counter()
         ids = self.tokens_of(prompt)
-        denoising = self.begin(ids, length)
+        denoising = self.begin(ids, length, audit=audit)
         end, revised = self.fill(denoising, callback)
-        tokens = read_only(denoising.tokens[:end].copy())
-        report = RowsReport.of(denoising.tally, end - len(ids), revised, time.perf_counter() - started)
+        tokens = read_only(denoising.tokens[:end])
+        seconds, errors = time.perf_counter() - started, None
+        if denoising.audit is not None:
+            seconds, errors = seconds - denoising.audit.seconds, denoising.audit.errors()
+        report = RowsReport.of(denoising.tally, end - len(ids), revised, seconds, errors)
         return FilledText(tokens, len(ids), self._wording.text(tokens), report)
 
     def tokens_of(self, prompt: Prompt) -> Tokens:
@@ -140,14 +91,15 @@ class FullAttentionSampler:
         Raises:
             FeedError: see :meth:`generate`.
         """
-        return self._wording.tokens(prompt, "the prompt")
+        return self._wording.prompt(prompt)
 
-    def begin(self, prompt: Tokens, length: int) -> Denoising:
+    def begin(self, prompt: Tokens, length: int, *, audit: bool = False) -> Denoising:
         """A text of masks behind a prompt, for callers that set tokens themselves.
 
         Args:
             prompt: the prompt's tokens.
             length: masks behind it.
+            audit: see :meth:`generate`.
 
         Raises:
             SamplingError: see :meth:`generate`.
@@ -160,14 +112,14 @@ class FullAttentionSampler:
                 f"{length}. Ask for fewer, or shorten the prompt."
             )
         tokens = np.concatenate((prompt, np.full(length, spec.mask_id)))
-        return Denoising(self.model, self.policy, tokens, len(prompt))
+        return Denoising(self.model, self.policy, tokens, len(prompt), audit=audit)
 
     def fill(self, denoising: Denoising, callback: Callback | None = None) -> tuple[int, int]:
         """Fills a text that :meth:`begin` gave; where it ends, and how many tokens were revised.
 
         Args:
             denoising: the text.
-            callback: called with all tokens after every change.
+            callback: called after every change.
         """
         spec, revised, prompt, told = self.model.spec, 0, denoising.prompt, callback or (lambda _: None)
         size = self.options.block or spec.block
@@ -188,7 +140,7 @@ class FullAttentionSampler:
             places = surest(confidence, self.options, self.options.transfers(step, masks))
             replaced, by = self._revisions(denoising, reading)
             denoising.set(np.concatenate((positions[places], replaced)), np.concatenate((tokens[places], by)))
-            told(denoising.tokens.copy())
+            told(_step(denoising.tokens, positions[places], replaced))
             revised, step = revised + len(replaced), step + 1
         return revised
 
@@ -199,3 +151,8 @@ class FullAttentionSampler:
         tokens, confidence = likeliest(reading.revised_logits, self.model.spec.mask_id, Measure.PROBABILITY)
         differs = (tokens != denoising.tokens[reading.revisable]) & (confidence > np.float32(reading.revise))
         return reading.revisable[differs], tokens[differs]
+
+
+def _step(tokens: Tokens, filled: Tokens, edited: Tokens) -> Step:
+    every = np.arange(len(tokens))
+    return Step(0, tokens.copy(), np.isin(every, filled), np.isin(every, edited))

@@ -6,19 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from retouch.text.full_attention._policy import (
-    NO_ROWS,
-    Canvas,
-    Moment,
-    Planner,
-    RowPlan,
-    check_interval,
-    check_share,
-)
+from retouch.text._options import check_count, check_share
+from retouch.text.full_attention._policy import NO_ROWS, Canvas, MemorylessPolicy, Moment, RowPlan
 
 
 @dataclass(frozen=True)
-class SimilarityCache:
+class SimilarityCache(MemorylessPolicy):
     """dLLM-Cache (https://arxiv.org/abs/2506.06295): keys, values and what layers add are kept for all rows.
 
     The prompt is refreshed every ``prompt_interval`` forwards, the answer every ``answer_interval``. In the others,
@@ -46,33 +39,24 @@ class SimilarityCache:
         Raises:
             SamplingError: one is out of its range.
         """
-        check_interval("prompt_interval", self.prompt_interval)
-        check_interval("answer_interval", self.answer_interval)
-        check_interval("whole_layers", self.whole_layers, 0)
+        check_count("prompt_interval", self.prompt_interval, 1)
+        check_count("answer_interval", self.answer_interval, 1)
+        check_count("whole_layers", self.whole_layers, 0)
         if self.near is not None:
-            check_interval("near", self.near, 0)
+            check_count("near", self.near, 0)
         check_share("share", self.share)
 
-    def start(self, canvas: Canvas) -> Planner:
-        """See :class:`CachePolicy`."""
-        return _Planner(canvas, self)
-
-
-@dataclass(frozen=True, eq=False)
-class _Planner:
-    canvas: Canvas
-    policy: SimilarityCache
-
-    def plan(self, moment: Moment) -> RowPlan:
-        policy, every = self.policy, self.canvas.every
-        prompt, answer = np.split(every, [self.canvas.prompt])
-        fixed = prompt if moment.step % policy.prompt_interval == 0 else NO_ROWS
-        if moment.step % policy.answer_interval == 0:
+    def plan(self, canvas: Canvas, moment: Moment) -> RowPlan:
+        """See :class:`MemorylessPolicy`."""
+        every = canvas.every
+        prompt, answer = np.split(every, [canvas.prompt])
+        fixed = prompt if moment.step % self.prompt_interval == 0 else NO_ROWS
+        if moment.step % self.answer_interval == 0:
             return RowPlan(np.concatenate((fixed, answer)))
         candidates = answer
-        if policy.near is not None:
-            fixed = np.union1d(fixed, np.union1d(moment.targets, moment.near(policy.near)))
+        if self.near is not None:
+            fixed = np.union1d(fixed, np.union1d(moment.targets, moment.near(self.near)))
             candidates = np.setdiff1d(answer, fixed, assume_unique=True)
-        whole = min(policy.whole_layers, self.canvas.spec.layers)
-        rows = (every,) * whole + (fixed,) * (self.canvas.spec.layers - whole)
-        return RowPlan(rows, candidates, int(policy.share * len(candidates)))
+        whole = min(self.whole_layers, canvas.spec.layers)
+        rows = (every,) * whole + (fixed,) * (canvas.spec.layers - whole)
+        return RowPlan(rows, candidates, int(self.share * len(candidates)))

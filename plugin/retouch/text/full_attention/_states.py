@@ -51,15 +51,18 @@ class RowStates:
         layers = self._model.spec.layers
         rows = plan.by_layer(layers)
         feeds = {"ids": tokens[None], "wanted": wanted, **{f"rows.{n}": own for n, own in enumerate(rows)}}
-        if plan.context is not None or plan.keep:
-            context = np.arange(self.rows) if plan.context is None else plan.context
-            feeds |= {"context": context, "keep": np.array([plan.keep], np.float32)}
-            return self._focus.run(feeds)["logits"][0], rows
-        if plan.count or len(plan.candidates):
-            results = self._similar.run({**feeds, "candidates": plan.candidates, "count": np.array([plan.count])})
+        if len(plan.candidates):
+            feeds |= {"context": self._context(plan), "candidates": plan.candidates, "count": np.array([plan.count])}
+            results = self._similar.run(feeds)
             picked = tuple(np.union1d(own, results[f"picked.{n}"]) for n, own in enumerate(rows))
             return results["logits"][0], picked
+        if plan.context is not None or plan.keep:
+            feeds |= {"context": self._context(plan), "keep": np.array([plan.keep], np.float32)}
+            return self._focus.run(feeds)["logits"][0], rows
         return self._chosen.run(feeds)["logits"][0], rows
+
+    def _context(self, plan: RowPlan) -> Rows:
+        return np.arange(self.rows) if plan.context is None else plan.context
 
     @cached_property
     def _chosen(self) -> InPlaceBinding:

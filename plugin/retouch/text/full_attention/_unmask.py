@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from retouch.errors import NonFiniteError, SamplingError
 from retouch.text._model import Logits, Tokens
-from retouch.text.full_attention._policy import check_interval, check_share
+from retouch.text._options import check_count, check_share
 
 Confidence = NDArray[np.float32]
 
@@ -51,18 +51,23 @@ class UnmaskOptions:
         """Checks every number.
 
         Raises:
-            SamplingError: one is out of its range, or two say how many masks to set.
+            SamplingError: one is out of its range, two say how many masks to set, or the measure does not fit.
         """
         for name in ("block", "steps"):
             value = getattr(self, name)
             if value is not None:
-                check_interval(name, value)
+                check_count(name, value, 1)
         if self.threshold is not None:
             check_share("threshold", self.threshold)
         if self.factor is not None and not self.factor > 0:
             raise SamplingError(f"Expected factor to be a number above 0, got {self.factor!r}.")
         if sum(value is not None for value in (self.steps, self.threshold, self.factor)) > 1:
             raise SamplingError("Expected one of steps, threshold and factor, got several. Leave all but one out.")
+        if self.measure is not Measure.PROBABILITY and (self.threshold is not None or self.factor is not None):
+            raise SamplingError(
+                f"Expected Measure.PROBABILITY with threshold or factor, got {self.measure}: both are compared with "
+                "probabilities. Ask for steps, or for that measure."
+            )
 
     def transfers(self, step: int, masks: int) -> int:
         """How many of a block's masks, of which there were so many at first, are set in a step at least."""

@@ -130,19 +130,36 @@ def fast_dllm(layers: Layers, dual: bool) -> Logits:
     return logits
 
 
+def dkv_rows(layers: Layers, interval: int, window: int | None, step: Step) -> Tensor:
+    t, _, low, high, x, last = step
+    if t % interval == 0 or t <= 1:
+        return every(layers)
+    masked = x == layers.network.config.mask_token_id
+    computed = masked.clone()
+    if window is not None:
+        computed[:low] = computed[high:] = False
+        near = (every(layers)[:, None] - last[None]).abs().min(1)[0] <= window
+        computed |= near & (every(layers) >= len(PROMPT))
+    computed[last] = True
+    return torch.nonzero(computed)[:, 0]
+
+
 def dkv(layers: Layers, interval: int, window: int | None) -> Logits:
+    return lambda step: layers.through(step[4], dkv_rows(layers, interval, window, step))
+
+
+def horizon(layers: Layers, reach: int, rows_of: Callable[[Step], Tensor]) -> Logits:
+    """Nothing behind the horizon is there, after a first forward that computes everything."""
+    ends = [layers.rows]
+
     def logits(step: Step) -> Tensor:
-        t, _, low, high, x, last = step
-        if t % interval == 0 or t <= 1:
-            return layers.through(x, every(layers))
-        masked = x == layers.network.config.mask_token_id
-        computed = masked.clone()
-        if window is not None:
-            computed[:low] = computed[high:] = False
-            near = (every(layers)[:, None] - last[None]).abs().min(1)[0] <= window
-            computed |= near & (every(layers) >= len(PROMPT))
-        computed[last] = True
-        return layers.through(x, torch.nonzero(computed)[:, 0])
+        t, _, _, high, x, _ = step
+        end = min(high + reach, layers.rows)
+        rows = rows_of(step)
+        came = torch.arange(max(ends[1:], default=0), end)
+        ends.append(end)
+        shown = torch.unique(torch.cat((rows[rows < end], came)))
+        return layers.through(x, every(layers) if t == 0 else shown, None if t == 0 else torch.arange(end))
 
     return logits
 
