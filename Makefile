@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench bench-families bench-size bench-text code-lm-evaluate code-lm-train demo demo-terrain demo-text kernels plugins fidelity generations-study norm-study scenes-train soak text-caches text-full-train validate test test-fast test-native test-optimum test-ort-matrix lint clean
+.PHONY: bench bench-families bench-size bench-text bench-text-large code-lm-evaluate code-lm-train demo demo-terrain demo-text kernels plugins fidelity generations-study norm-study scenes-train soak text-caches text-full-train validate test test-fast test-native test-optimum test-ort-matrix lint clean
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml $(NATIVE) $(HEADERS)/.tried
 	touch $@
 
 # Measurements, the original model's as well, are taken with memory in huge pages; docs/benchmarks.md says what they do.
-bench bench-families bench-size bench-text code-lm-train demo demo-terrain demo-text generations-study norm-study scenes-train text-caches: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
+bench bench-families bench-size bench-text bench-text-large code-lm-train demo demo-terrain demo-text generations-study norm-study scenes-train text-caches: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
 
 # Takes about a quarter of an hour; bundles are kept in build/bench. Measure on a quiet machine.
 bench: $(STAMP)
@@ -44,9 +44,18 @@ bench-families: $(STAMP)
 bench-size: $(STAMP)
 	$(BIN)/python -m retouch.validation.size --build build/size --out out/size --page docs/size.md
 
-# Takes about two minutes; measure on a quiet machine. docs/text.md has the figures.
+# Takes about ten minutes; measure on a quiet machine. docs/text.md has the figures.
 bench-text: $(STAMP)
 	$(BIN)/python -m retouch.validation.text
+	$(BIN)/python -m retouch.validation.text models/code_lm/patterns --preset quality --repeats 5
+	$(BIN)/python -m retouch.validation.text models/code_lm/patterns --preset speed --repeats 5
+	$(BIN)/python -m retouch.validation.text.efficiency models/code_lm/patterns --preset quality
+
+# The same on a network of 31 million random weights, and what caches of full attention cost there: a quarter of an hour.
+bench-text-large: $(STAMP)
+	$(BIN)/python -m retouch.validation.text --shape llada-30m --per-read 4 --repeats 1
+	$(BIN)/python -m retouch.validation.text.efficiency --shape llada-30m --per-read 4 --longest 238 --repeats 1
+	$(BIN)/python -m retouch.validation.text.cost_of_caches
 
 # Takes about ten minutes; measure on a quiet machine. CORPUS=python takes texts and a network of code, FULL=DIR another
 # network, TEXTS=8 more texts.
@@ -57,9 +66,10 @@ text-caches: $(STAMP)
 	$(BIN)/python -m retouch.validation.text.caches $(FULL) --corpus $(CORPUS) $(if $(TEXTS),--texts $(TEXTS)) \
 		--out out/text-caches/$(CORPUS) --page docs/full-attention-$(CORPUS).md
 
-# The network of text-caches: about ten minutes on one thread.
+# The network of text-caches: about five minutes on one thread. That of patterns goes on from the network of causal blocks.
+FULL_FROM := $(if $(filter patterns,$(CORPUS)),--start models/code_lm/patterns --steps 400 --length 512)
 text-full-train: $(STAMP)
-	$(BIN)/python -m retouch.validation.text.train_full --corpus $(CORPUS) --out $(FULL)
+	$(BIN)/python -m retouch.validation.text.train_full --corpus $(CORPUS) $(FULL_FROM) --out $(FULL)
 
 # A scene is generated and edited; SCENES=DIR takes another pipeline, such as build/scenes/pipeline.
 SCENES := models/scenes/pipeline

@@ -38,17 +38,17 @@ class CacheCase:
     policy: CachePolicy
 
 
-def cache_cases(exempt: tuple[int, ...], *, few: bool = False) -> tuple[CacheCase, ...]:
+def cache_cases(exempt: tuple[int, ...], *, each: int | None = None) -> tuple[CacheCase, ...]:
     """Every case; the first one is without a cache.
 
     Args:
         exempt: ids of tokens that focus always sees.
-        few: two of each family.
+        each: so many of each family; ``None`` means all.
     """
     cases = [CacheCase(NO_CACHE, "", NoCache())]
     for family, policies in _families(exempt).items():
         chosen = list(policies.items())
-        cases += [CacheCase(family, settings, policy) for settings, policy in (chosen[:2] if few else chosen)]
+        cases += [CacheCase(family, settings, policy) for settings, policy in chosen[:each]]
     return tuple(cases)
 
 
@@ -57,18 +57,15 @@ def _families(exempt: tuple[int, ...]) -> Mapping[str, Mapping[str, CachePolicy]
     return {
         "Fast-dLLM": {"dual": BlockCache(Kept.DUAL), "prefix": BlockCache(Kept.PREFIX)},
         "dKV-Cache": {
-            "every 8": DelayedCache(8),
             "every 8, near 16": DelayedCache(8, window=16),
+            "every 8": DelayedCache(8),
             "every 4": DelayedCache(4),
             "every 16": DelayedCache(16),
-            "every 4, near 4": DelayedCache(4, window=4),
-            "every 8, near 4": DelayedCache(8, window=4),
             "every 16, near 16": DelayedCache(16, window=16),
         },
         "dLLM-Cache": {
             "every 7, 25 %": SimilarityCache(),
             "every 7, 25 %, first layer whole": SimilarityCache(whole_layers=1),
-            "every 3, 25 %": SimilarityCache(answer_interval=3),
             "every 14, 10 %": SimilarityCache(answer_interval=14, share=0.1),
             "every 14, 10 %, first layer whole": SimilarityCache(answer_interval=14, share=0.1, whole_layers=1),
         },
@@ -84,8 +81,6 @@ def _families(exempt: tuple[int, ...]) -> Mapping[str, Mapping[str, CachePolicy]
             "age 8": AnchoredCache(staleness=8),
             "age 2, near 0": AnchoredCache(near=0),
             "age 4": AnchoredCache(staleness=4),
-            "age 8, near 0": AnchoredCache(staleness=8, near=0),
-            "age 8, near 4": AnchoredCache(staleness=8, near=4),
             "age 8, tolerance 0.01": AnchoredCache(staleness=8, tolerance=0.01),
             "age 16": AnchoredCache(staleness=16),
         },

@@ -105,9 +105,7 @@ def caches_main(
     for length, steps in ((64, None), (128, None), (256, None), (tokens, block // 4)):
         typer.echo(f"texts of {length} tokens, {1 if steps is None else 4} a forward")
         shorter = [text[:length] for text in held_out]
-        others += compare_caches(
-            opened, shorter, cache_cases(exempt, few=True), UnmaskOptions(block=block, steps=steps)
-        )
+        others += compare_caches(opened, shorter, cache_cases(exempt, each=2), UnmaskOptions(block=block, steps=steps))
     plain = {count: plain_ms(opened, held_out[0], count) for count in (1, _BATCH)}
     figures = {"curve": curve, "others": others}
     text: dict[str, object] = {name: [dataclasses.asdict(row) for row in rows] for name, rows in figures.items()}

@@ -48,6 +48,7 @@ def cost_of_caches_main(
     tokens: Annotated[int, typer.Option(min=32, help="Tokens of the text.")] = 512,
     prompt: Annotated[int, typer.Option(min=1, help="So many of them are given: filling begins in the middle.")] = 240,
     forwards: Annotated[int, typer.Option(min=2, help="Forwards that are measured, one token each.")] = 64,
+    each: Annotated[int, typer.Option(min=1, help="Caches of each family.")] = 1,
     threads: Annotated[int, typer.Option(min=1, help="Threads.")] = 1,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
 ) -> None:
@@ -59,7 +60,7 @@ def cost_of_caches_main(
         directory = random_network(shape, Path(folder) / "model")
         model = TextModel(_unclustered(export_language_model(directory, Path(folder) / "bundle")), threads=threads)
         text = np.random.default_rng(0).integers(0, model.spec.mask_id, tokens)
-        rows = [_figures(case, run, base) for case, run, base in _runs(model, text, prompt, forwards)]
+        rows = [_figures(case, run, base) for case, run, base in _runs(model, text, prompt, forwards, each)]
     if json_file is not None:
         json_file.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
     Console().print(_table(rows))
@@ -72,9 +73,9 @@ def _unclustered(bundle: TextBundle) -> TextBundle:
 
 
 def _runs(
-    model: TextModel, text: np.ndarray, prompt: int, forwards: int
+    model: TextModel, text: np.ndarray, prompt: int, forwards: int, each: int
 ) -> list[tuple[CacheCase, ForcedRun, ForcedRun]]:
-    cases = cache_cases((), few=True)
+    cases = cache_cases((), each=each)
     samplers = [FullAttentionSampler(model, case.policy, UnmaskOptions()) for case in cases]
     for sampler in samplers:
         forced_run(sampler, text, prompt, forwards=3)  # graphs load

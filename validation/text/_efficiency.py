@@ -34,6 +34,7 @@ def efficiency_main(
     model: Annotated[Path | None, typer.Argument(help="Directory of a network; without it, random weights.")] = None,
     shape: Annotated[Shape, typer.Option(help="The shape of random weights.")] = Shape.CODE,
     sampler: Annotated[str, typer.Option("--preset", help="How to sample.")] = "low-confidence",
+    per_read: Annotated[int, typer.Option(min=1, help="Tokens that a read sets at least.")] = 1,
     longest: Annotated[int, typer.Option(min=1, help="New tokens of the longest text.")] = _LENGTHS[-1],
     threads: Annotated[int, typer.Option(min=1, help="Threads.")] = 1,
     repeats: Annotated[int, typer.Option(min=1, help="Rounds that count.")] = 3,
@@ -43,7 +44,7 @@ def efficiency_main(
     with tempfile.TemporaryDirectory() as folder:
         directory = model or random_network(shape, Path(folder) / "model")
         with TextSession(export_language_model(directory, Path(folder) / "bundle"), threads=threads) as session:
-            options = preset(sampler)
+            options = replace(preset(sampler), min_transfer=per_read)
             lengths = [length for length in _LENGTHS if length <= longest]
             by_length = {n: measure_text(session, PROMPT, n, options, span=_SPAN, repeats=repeats) for n in lengths}
             at_once = _interleaved_batches(session, options, repeats)

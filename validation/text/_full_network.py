@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from retouch.models.code_lm import CodeLmConfig, Corpus, CorpusName, python_source, save_code_lm, training_patterns
+from retouch.models.code_lm import (
+    CodeLmConfig,
+    Corpus,
+    CorpusName,
+    load_code_lm,
+    load_tokenizer,
+    python_source,
+    save_code_lm,
+    training_patterns,
+)
 from retouch.tokens import code_characters
 
 if TYPE_CHECKING:
@@ -32,6 +41,7 @@ def train_full_main(
     steps: Annotated[int, typer.Option(min=1, help="Steps.")] = 900,
     batch: Annotated[int, typer.Option(min=1, help="Texts of a step.")] = 8,
     length: Annotated[int, typer.Option(min=16, help="Tokens of a text.")] = 384,
+    start: Annotated[Path | None, typer.Option(help="Directory of a network to begin with, in its shape.")] = None,
     hidden: Annotated[int, typer.Option(help="Width; a multiple of 64.")] = 256,
     layers: Annotated[int, typer.Option(min=1, help="Layers.")] = 4,
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
@@ -43,18 +53,17 @@ def train_full_main(
 
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    tokenizer = code_characters()
+    tokenizer = code_characters() if start is None else load_tokenizer(start)
     texts = python_source() if corpus is CorpusName.PYTHON else training_patterns(_TEXTS)
     learned = Corpus.of(texts, tokenizer)
-    network = CodeLm(
-        CodeLmConfig(
-            hidden_size=hidden,
-            num_hidden_layers=layers,
-            head_dim=hidden // 4,
-            intermediate_size=hidden * 11 // 4,
-            block_length=32,
-        )
+    config = CodeLmConfig(
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        head_dim=hidden // 4,
+        intermediate_size=hidden * 11 // 4,
+        block_length=32,
     )
+    network = CodeLm(config) if start is None else load_code_lm(start).train()
     _train(network, learned, steps, batch, length)
     save_code_lm(network, tokenizer, out)
 

@@ -62,16 +62,12 @@ def _measured(
 
 
 def _table(rows: Sequence[TextMeasurement], threads: int) -> Table:
-    title = f"{threads} thread{'s' if threads > 1 else ''}"
-    table = Table(
-        "case", "forwards", "CPU s", "to cached", "wall s", "to cached", "tokens / CPU s", "same", title=title
-    )
+    times = ("CPU s", "to cached", "wall s", "to cached")
+    table = Table("case", "forwards", *times, "tokens / CPU s", "same", title=f"threads: {threads}")
     cached = rows[0]["wall_s"]
     for row in rows:
-        cpu, wall = (
-            (f"{row['cpu_s']:.4f}", f"{row['ratio']:.3f}"),
-            (f"{row['wall_s']:.4f}", f"{row['wall_s'] / cached:.3f}"),
-        )
+        cpu = f"{row['cpu_s']:.4f}", f"{row['ratio']:.3f}"
+        wall = f"{row['wall_s']:.4f}", f"{row['wall_s'] / cached:.3f}"
         same = "yes" if row["identical"] else "no"
         table.add_row(row["case"], str(row["forwards"]), *cpu, *wall, f"{row['tokens_per_s']:.0f}", same)
     return table

@@ -65,7 +65,7 @@ def test_caches_tell_texts_in_the_same_order(model: TextModel, text: np.ndarray)
 
 def test_every_family_is_on_the_page(model: TextModel, text: np.ndarray, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    cases = cache_cases((1, 2), few=True)
+    cases = cache_cases((1, 2), each=2)
     rows = compare_caches(model, [text], cases, UnmaskOptions(block=16))
     assert [(row.flops, row.loss, row.cpu) for row in rows[:1]] == [(1.0, 0.0, 1.0)]
     assert all(row.flops < 1 for row in rows[1:])

@@ -10,6 +10,7 @@ import numpy as np
 from retouch.bundle import ClustersSpec
 from retouch.errors import SamplingError
 from retouch.text._options import check_count
+from retouch.text._step import Mask
 from retouch.text.full_attention._policy import (
     Canvas,
     Moment,
@@ -98,15 +99,16 @@ class _Planner:
                 self._keep(key, moment.step)
             return RowPlan(self.canvas.every)
         labels = self.clusters.of(self.canvas.rows, moment.block[0])
-        always = np.union1d(moment.targets, moment.near(self.policy.near))
+        always = np.zeros(self.canvas.rows, bool)
+        always[moment.targets] = always[moment.near(self.policy.near)] = True
         gates = np.exp(np.array(self.clusters.gates) @ step_features(moment.masked_share))
         return RowPlan(tuple(self._rows(layer, labels, always, float(gates[layer]), moment.step) for layer in layers))
 
-    def _rows(self, layer: int, labels: Rows, always: Rows, gate: float, step: int) -> Rows:
-        due = [cluster for cluster in range(self.clusters.count) if not self._anchored(layer, cluster, gate, step)]
-        for cluster in due:
+    def _rows(self, layer: int, labels: Rows, always: Mask, gate: float, step: int) -> Rows:
+        due = np.array([not self._anchored(layer, cluster, gate, step) for cluster in range(self.clusters.count)])
+        for cluster in np.flatnonzero(due).tolist():
             self._keep((layer, cluster), step)
-        return np.union1d(always, np.flatnonzero(np.isin(labels, due)))
+        return np.flatnonzero(always | due[labels])
 
     def _anchored(self, layer: int, cluster: int, gate: float, step: int) -> bool:
         """Whether what is kept of a cluster may be used; if so, it counts as used now."""

@@ -61,4 +61,5 @@ class _Planner:
 
 
 def _within(rows: Rows, new: Rows, end: int) -> Rows:
-    return np.union1d(rows[rows < end], new)
+    seen = rows[rows < end]
+    return np.union1d(seen, new) if len(new) else seen

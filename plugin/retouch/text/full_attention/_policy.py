@@ -71,8 +71,10 @@ class Moment:
 
     def near(self, reach: int) -> Rows:
         """The rows within so many rows of those whose tokens were just set, and these."""
-        around = (self.just_set[:, None] + np.arange(-reach, reach + 1)).ravel()
-        return np.unique(around[(around >= 0) & (around < len(self.tokens))])
+        reached = np.zeros(len(self.tokens), bool)
+        for row in self.just_set.tolist():
+            reached[max(row - reach, 0) : row + reach + 1] = True
+        return np.flatnonzero(reached)
 
     @property
     def masked_share(self) -> float:
