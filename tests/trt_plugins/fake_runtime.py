@@ -155,6 +155,7 @@ class Context:
         self.addresses: dict[str, int] = {}
         self.profile = 0
         self.ready: dict[str, tuple[int, ...]] | None = None
+        self.changes = 0
 
     def set_device_memory(self, address: int, size: int) -> None:
         self.cuda.view(address, size)
@@ -166,6 +167,7 @@ class Context:
 
     def set_input_shape(self, name: str, shape: tuple[int, ...]) -> bool:
         least, _, largest = self.engine.get_tensor_profile_shape(name, self.profile)
+        self.changes += self.shapes.get(name) != shape
         self.shapes[name] = shape
         return all(low <= size <= high for low, size, high in zip(least, shape, largest, strict=True))
 
@@ -176,6 +178,7 @@ class Context:
         return tuple(sizes.get(dim, -1) if isinstance(dim, str) else dim for dim in self.engine.dims(name))
 
     def set_tensor_address(self, name: str, address: int) -> bool:
+        self.changes += self.addresses.get(name) != address
         self.addresses[name] = address
         return True
 
@@ -195,7 +198,13 @@ class Context:
         outputs = {
             value.name: self._place(value.name, self.get_tensor_shape(value.name)) for value in engine.graph.output
         }
-        self.cuda.put(stream, lambda: self._execute(inputs, outputs))
+        changes = self.changes
+
+        def execute() -> None:
+            assert not captured or self.changes == changes, "launched after the context it was captured from changed"
+            self._execute(inputs, outputs)
+
+        self.cuda.put(stream, execute)
         return True
 
     def _place(self, name: str, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...], Any]:

@@ -14,8 +14,9 @@ import torch
 from retouch import EditSession, Region
 from retouch.bundle import Bundle
 from retouch.calibrate import calibrate
+from retouch.engines import Target
 from retouch.engines.ort import OrtEngine
-from retouch.engines.tensorrt import Target, TensorRtEngine
+from retouch.engines.tensorrt import TensorRtEngine
 from retouch.errors import EngineError, FeedError
 from retouch.session import EditRequest
 from retouch.trt_plugins import BuildOptions, build
@@ -86,15 +87,33 @@ def test_captured_edits_give_what_others_give(built: Bundle, stock: EditSession,
     with EditSession(built, engine=ENGINE) as session:
         ours, theirs = session.base(FEEDS), stock.base(FEEDS)
         kept = []
-        for number in range(6):  # two regions in turn, which share a profile and its memory
+        for number in range(8):  # two regions in turn, each of which gets a context for its captured run
             region = SMALL if number % 2 else Region.from_boxes([(9, 9, 11, 12)], shape=(16, 16), policy="exact")
             feed = {"x": OTHER * (number + 1)}
             kept.append(
                 (session.edit(ours, feed, region=region), stock.edit(theirs, feed, region=region, fallback=False))
             )
-        assert kept[-1][0].report.notes[-1] == "launched as a captured graph"
+        launched = ["launched as a captured graph" in got.report.notes for got, _ in kept]
+        assert not any(launched[:3]) and all(launched[-2:])
         for got, expected in kept:
             assert got.outputs["y"].tobytes() == expected.outputs["y"].tobytes()
+
+
+def test_contexts_with_captured_edits_are_few(built: Bundle, stock: EditSession, card: FakeCuda) -> None:
+    """More regions than contexts: the one that comes back last finds its graph given up, and is right all the same."""
+    regions = [Region.from_boxes([(at, 2, at + 3, 5)], shape=(16, 16), policy="exact") for at in range(6)]
+    with EditSession(built, engine=ENGINE) as session:
+        ours, theirs = session.base(FEEDS), stock.base(FEEDS)
+        for region in (*regions, *regions):
+            for _ in range(3):
+                got = session.edit(ours, {"x": OTHER}, region=region)
+            expected = stock.edit(theirs, {"x": OTHER}, region=region, fallback=False)
+            assert got.outputs["y"].tobytes() == expected.outputs["y"].tobytes()
+            assert "launched as a captured graph" in got.report.notes
+        slots = session._opened().engine._slots
+        idle = [slot.profile for name in slots for slot in slots[name]._idle if name.startswith("engines/")]
+        assert max(idle.count(profile) for profile in set(idle)) <= 4 * len(slots)
+        assert sum(slot.captured is not None for name in slots for slot in slots[name]._idle) == 4
 
 
 def test_a_region_takes_the_next_profile_or_a_full_run(built: Bundle, card: FakeCuda) -> None:

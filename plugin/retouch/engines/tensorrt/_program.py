@@ -5,13 +5,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 from retouch.engines._protocol import Value
 from retouch.engines.tensorrt._cuda import Cuda
 from retouch.engines.tensorrt._loaded import LoadedEngine, Tensor
 from retouch.engines.tensorrt._memory import Buffer
-from retouch.engines.tensorrt._slot import Slot, Slots
+from retouch.engines.tensorrt._slot import CapturedRun, Slot, Slots
 from retouch.engines.tensorrt._tensor import DeviceTensor
 from retouch.errors import EngineError
 
@@ -68,19 +68,24 @@ class _Placed:
     moves: int
     staged: Mapping[str, tuple[int, ...]]
     results: Mapping[str, tuple[int, ...]]
-    graph: _Graph | None = None
+    graph: CapturedRun | None = None
 
     def holds(self, slot: Slot, moves: int, staged: Mapping[str, tuple[int, ...]]) -> bool:
-        """Whether shapes and addresses are what they were."""
+        """Whether shapes and addresses of inputs are what they were."""
         now = (slot, slot.generation, moves, staged)
         return now == (self.slot, self.generation, self.moves, self.staged)
+
+    def ready(self, slot: Slot) -> bool:
+        """Whether nothing else ran in the slot since, so that the context is as it was left."""
+        return slot.last is not None and slot.last() is self
 
 
 class TensorRtBinding:
     """Inputs of an engine in the card's memory.
 
     What it was made with is read where it lies; what runs replace is copied into memory of the slot, whose addresses
-    stay. A run that comes again is captured as a graph of CUDA, and launched by one call from then on.
+    stay. A run that comes again is captured as a graph of CUDA, and launched by one call from then on: as long as
+    nothing else runs in its slot, since a graph is void once the context that it was captured from has changed.
     """
 
     def __init__(self, slots: Slots, outputs: tuple[str, ...], inputs: Mapping[str, Value]) -> None:
@@ -122,12 +127,13 @@ class TensorRtBinding:
         with memory.used_by(self) as moves:
             same = last is not None and last.staged == staged
             profile = last.slot.profile if last is not None and same else self._profile()
-            with self._slots.lend(profile, None if last is None else last.slot) as slot:
+            preferred, graph = (None, None) if last is None else (last.slot, last.graph)
+            with self._slots.lend(profile, preferred, graph) as slot:
                 holds = last is not None and last.holds(slot, moves, staged)
-                if last is not None and holds and (last.graph or (slot.last is not None and slot.last() is last)):
+                if last is not None and holds and last.ready(slot):
                     results = self._again(last)
                 else:
-                    results = self._anew(slot, staged, capture=holds)
+                    results = self._anew(slot, staged, capture=holds and graph is None)
                 slot.last = None if self._placed is None else weakref.ref(self._placed)
         self._moved = memory.take_moved()
         return results
@@ -169,10 +175,10 @@ class TensorRtBinding:
             self._placed = _Placed(slot, slot.generation, self._slots.memory.moves, staged, shapes, graph)
         return results
 
-    def _captured(self, slot: Slot) -> _Graph | None:
+    def _captured(self, slot: Slot) -> CapturedRun | None:
         """The run that the slot is ready for; what is read in host memory is not read again by a graph."""
         on_host = any(tensor.on_host for tensor in self._loaded.inputs.values())
-        return _Graph(self._cuda, slot.capture()) if slot.capturable and not on_host else None
+        return slot.capture() if slot.capturable and not on_host else None
 
     def _again(self, last: _Placed) -> dict[str, Value]:
         """A run like the last one, but for the contents of the inputs that are copied into the slot's memory."""
@@ -228,15 +234,6 @@ class TensorRtBinding:
             results[name] = DeviceTensor(self._slots.memory, shapes[name], tensor.dtype, buffer=buffer)
         self._cuda.synchronise(slot.stream)
         return results
-
-
-class _Graph:
-    """A captured run, given back with its binding."""
-
-    def __init__(self, cuda: Cuda, handle: Any) -> None:  # noqa: ANN401  (of an optional library)
-        self.handle = handle
-        self._done = weakref.finalize(self, cuda.forget, handle)
-        self._done.atexit = False
 
 
 def _size(tensor: Tensor, shape: tuple[int, ...]) -> int:

@@ -10,11 +10,24 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from retouch.engines.tensorrt._cuda import Cuda
 from retouch.engines.tensorrt._loaded import LoadedEngine
 from retouch.engines.tensorrt._memory import Buffer, DeviceMemory
-from retouch.errors import EngineError
+from retouch.errors import DeviceMemoryError, EngineError
 
-__all__ = ["Slot", "Slots"]
+__all__ = ["CapturedRun", "Slot", "Slots"]
+
+_KEPT_CONTEXTS = 4
+"""So many contexts of a profile keep a captured run each, beside each other; every one has memory of its own."""
+
+
+class CapturedRun:
+    """A run of a context as a graph of CUDA, given back with this object."""
+
+    def __init__(self, cuda: Cuda, handle: Any) -> None:  # noqa: ANN401  (of an optional library)
+        self.handle = handle
+        self._done = weakref.finalize(self, cuda.forget, handle)
+        self._done.atexit = False
 
 
 class Slot:
@@ -33,6 +46,7 @@ class Slot:
         self.profile = profile
         self.generation = 0
         self.last: weakref.ref[object] | None = None
+        self._captured: weakref.ref[CapturedRun] | None = None
         self._loaded = loaded
         self._own: dict[str, Buffer] = {}
         self._arrays: dict[str, NDArray[Any]] = {}
@@ -56,9 +70,15 @@ class Slot:
             buffer = self._own[name] = self._memory.allocate(size, self.stream)
         return buffer
 
+    @property
+    def captured(self) -> CapturedRun | None:
+        """What was captured from the context as it is: CUDA does not launch what was captured before a change."""
+        return None if self._captured is None else self._captured()
+
     def shape(self, name: str, shape: tuple[int, ...]) -> None:
         """Gives an input its shape."""
         if self._shapes.get(name) != shape:
+            self._captured = None
             self._do(self._context.set_input_shape(name, shape), f"{name} of shape {shape}")
             self._shapes[name] = shape
 
@@ -75,6 +95,7 @@ class Slot:
     def address(self, name: str, address: int) -> None:
         """Says where a tensor is."""
         if self._addresses.get(name) != address:
+            self._captured = None
             self._do(self._context.set_tensor_address(name, address), f"{name} at its address")
             self._addresses[name] = address
 
@@ -93,14 +114,16 @@ class Slot:
         tells = getattr(self._context, "is_stream_capturable", None)
         return tells is None or bool(tells(self.stream))
 
-    def capture(self) -> Any:  # noqa: ANN401  (a handle of an optional library)
+    def capture(self) -> CapturedRun:
         """The run as a graph of CUDA. The context must have run before with these shapes."""
-        self._memory.cuda.begin_capture(self.stream)
+        cuda = self._memory.cuda
+        cuda.begin_capture(self.stream)
         try:
             self.enqueue()
         finally:
-            graph = self._memory.cuda.end_capture(self.stream)
-        return graph
+            run = CapturedRun(cuda, cuda.end_capture(self.stream))
+        self._captured = weakref.ref(run)
+        return run
 
     def _do(self, succeeded: object, what: str) -> None:
         if not succeeded:
@@ -111,7 +134,7 @@ class Slot:
 
 
 class Slots:
-    """The slots of an engine. As many are made as threads run it at once."""
+    """The slots of an engine. As many are made as threads run it at once, and a few that keep captured runs."""
 
     def __init__(self, loaded: LoadedEngine, memory: DeviceMemory) -> None:
         self.loaded = loaded
@@ -120,9 +143,15 @@ class Slots:
         self._idle: list[Slot] = []
 
     @contextmanager
-    def lend(self, profile: int, preferred: Slot | None) -> Iterator[Slot]:
-        """A slot of a profile that nobody else uses until the context ends; one in which a run failed is not kept."""
-        slot = self._take(profile, preferred) or Slot(self.loaded, profile, self.memory)
+    def lend(self, profile: int, preferred: Slot | None, run: CapturedRun | None) -> Iterator[Slot]:
+        """A slot of a profile that nobody else uses until the context ends; one in which a run failed is not kept.
+
+        Args:
+            profile: the profile.
+            preferred: the slot to take if it is idle and no other run was captured from it.
+            run: what was captured from that slot.
+        """
+        slot = self._take(profile, preferred, run) or self._new(profile)
         try:
             yield slot
         except BaseException:
@@ -132,10 +161,28 @@ class Slots:
         with self._lock:
             self._idle.append(slot)
 
-    def _take(self, profile: int, preferred: Slot | None) -> Slot | None:
+    def _take(self, profile: int, preferred: Slot | None, run: CapturedRun | None) -> Slot | None:
+        """An idle slot; one that keeps a captured run only where there are many of them."""
         with self._lock:
             fitting = [slot for slot in self._idle if slot.profile == profile]
-            chosen = preferred if preferred in fitting else next(iter(fitting), None)
+            free = [slot for slot in fitting if slot.captured is None]
+            if preferred in fitting and (preferred in free or preferred.captured is run):
+                chosen: Slot | None = preferred
+            else:
+                longest_ago = fitting[0] if len(fitting) >= _KEPT_CONTEXTS else None
+                chosen = next(iter(free), longest_ago)
             if chosen is not None:
                 self._idle.remove(chosen)
             return chosen
+
+    def _new(self, profile: int) -> Slot:
+        """A new slot; where there is no room for its memory, an idle one whose captured run is given up."""
+        try:
+            return Slot(self.loaded, profile, self.memory)
+        except DeviceMemoryError:
+            with self._lock:
+                idle = next((slot for slot in self._idle if slot.profile == profile), None)
+                if idle is None:
+                    raise
+                self._idle.remove(idle)
+                return idle
