@@ -1,8 +1,8 @@
 """Chains of an edit graph put together into operators that do them in one pass over the rows.
 
 Every fusion is one file. It finds a chain of standard operators and puts an ``ai.retouch`` function in its place whose
-body is that chain, so a runtime without kernels computes what it computed before. Fusions are for float32: there are
-kernels for no other type.
+body is that chain, so a runtime without kernels computes what it computed before. CPUs have kernels for float32, cards
+for half precision as well.
 """
 
 from __future__ import annotations

@@ -39,8 +39,9 @@ def _tanh_gelu(x: Array) -> Array:
     return np.asarray(0.5 * x * (1 + inner), np.float64)
 
 
+_SILU: Mapping[Activation, Callable[[Array], Array]] = {Activation.SILU: lambda x: x / (1 + np.exp(-x))}
 _ACTIVATIONS: Mapping[Activation, Callable[[Array], Array]] = {
-    Activation.SILU: lambda x: x / (1 + np.exp(-x)),
+    **_SILU,
     Activation.GELU: lambda x: 0.5 * x * (1 + _ERF(x / math.sqrt(2))),
     Activation.TANH_GELU: _tanh_gelu,
 }
@@ -49,8 +50,10 @@ _ACTIVATIONS: Mapping[Activation, Callable[[Array], Array]] = {
 def activation_of(value: ir.Value) -> tuple[Activation, list[ir.Node]]:
     """The activation that the uses of a value amount to, and its nodes, the last of which gives the result.
 
-    Nothing of what is computed in between may be used elsewhere. No activation has no nodes.
+    Nothing of what is computed in between may be used elsewhere. No activation has no nodes. Those with numbers in
+    their bodies, which are float32, are for float32 alone.
     """
+    known = _ACTIVATIONS if value.dtype == ir.DataType.FLOAT else _SILU
     computed: dict[ir.Value, Array] = {value: _POINTS}
     nodes: list[ir.Node] = []
     for node, result in _chain(computed):
@@ -60,7 +63,7 @@ def activation_of(value: ir.Value) -> tuple[Activation, list[ir.Node]]:
             continue
         if any(made.outputs[0].is_graph_output() for made in nodes[:-1]):
             continue
-        for activation, function in _ACTIVATIONS.items():
+        for activation, function in known.items():
             if np.allclose(result, function(_POINTS), rtol=_TOLERANCE, atol=_TOLERANCE):
                 return activation, nodes
     return Activation.NONE, []

@@ -3,9 +3,10 @@
 The operators read recomputed and cached rows where they are; neither merged copies of keys and values nor the scores of
 all rows are made.
 
-Before: queries, keys and values are float32 [rows, heads, depth], or [rows, samples, heads, depth]; to the operators
-the heads of several samples are so many more heads. After: the same values, in the same layout; the operators take and
-make rows [rows, heads * depth], so the axis of heads is gone where nothing else needs it.
+Before: queries, keys and values are [rows, heads, depth], or [rows, samples, heads, depth]; to the operators the heads
+of several samples are so many more heads. A product that is not scaled has the scale one. After: the same values, in
+the same layout; the operators take and make rows [rows, heads * depth], so the axis of heads is gone where nothing else
+needs it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
 from retouch.export.fusions._heads import joined_heads, joined_samples, use_joined
-from retouch.export.fusions._uses import other_operand, sole_user
+from retouch.export.fusions._uses import FUSED_TYPES, other_operand, sole_user
 from retouch.export.model_shapes import attribute, constant
 from retouch.export.ops._domain import DOMAIN
 from retouch.export.ops.stacked_attention import LOWEST_SCORE
@@ -44,37 +46,50 @@ _TURNS = (
 )
 
 
+_TYPES = {"EditAttention": FUSED_TYPES, "StackedAttention": (ir.DataType.FLOAT,)}
+"""The body of StackedAttention has a number in it."""
+
+
 def fuse_attention(graph: ir.Graph) -> None:
     """Replaces every attention of rows over merged keys and values."""
     for node in list(graph):
         for turns in _TURNS:
             found = _attention(node, turns)
-            if found is not None and all(_is_by_head(value, turns.rank) for value in found[1][:5]):
+            if found is not None and all(_is_by_head(value, turns.rank, _TYPES[found[0]]) for value in found[1][:5]):
                 _replace(graph, node, *found)
                 break
 
 
-def _replace(graph: ir.Graph, node: ir.Node, op_type: str, operands: list[ir.Value]) -> None:
+def _replace(graph: ir.Graph, node: ir.Node, op_type: str, operands: list[ir.Value], scale: ir.Value | None) -> None:
     rows = [joined_heads(graph, value, node) for value in operands[:3]]
     cached = [joined_samples(graph, value, node) for value in operands[3:5]]
-    made = ir.Node(DOMAIN, op_type, [*rows, *cached, *operands[5:]], name=f"{node.name}_edited")
+    factor = _one(graph, f"{node.name}_scale", operands[0]) if scale is None else scale
+    made = ir.Node(DOMAIN, op_type, [*rows, *cached, *operands[5:], factor], name=f"{node.name}_edited")
     graph.insert_after(node, made)
     use_joined(graph, made, node.outputs[0])
     _remove_unused(graph, node)
 
 
-def _attention(node: ir.Node, turns: _Turns) -> tuple[str, list[ir.Value]] | None:
-    """The operator that a node is the last one of, and its operands."""
+def _one(graph: ir.Graph, name: str, like: ir.Value) -> ir.Value:
+    """The scale of scores that are as they are: in half precision queries and keys were scaled, lest sums overflow."""
+    assert like.dtype is not None
+    number = ir.tensor(np.ones((), like.dtype.numpy()), like.dtype, name=name)
+    one = ir.Value(name=name, shape=ir.Shape([]), type=ir.TensorType(like.dtype), const_value=number)
+    graph.register_initializer(one)
+    return one
+
+
+def _attention(node: ir.Node, turns: _Turns) -> tuple[str, list[ir.Value], ir.Value | None] | None:
+    """The operator that a node is the last one of, its operands, and its scale, which it need not have."""
     product = _made_by(_turned(node.outputs[0], turns.to_rows), "MatMul")
     weights = _made_by(product.inputs[0] if product is not None else None, "Softmax")
     if product is None or weights is None or attribute(weights, "axis", -1) not in (-1, turns.rank - 1):
         return None
     hidden = _hidden(weights.inputs[0], turns.rank - 1)
-    scaled = _made_by(weights.inputs[0] if hidden is None else hidden[0], "Mul")
-    scores = next((s for value in (scaled.inputs if scaled else ()) if (s := _made_by(value, "MatMul"))), None)
-    scale = other_operand(scaled, scores.outputs[0]) if scaled is not None and scores is not None else None
-    if scores is None or scale is None or not _is_scalar(scale):
+    found = _scores(weights.inputs[0] if hidden is None else hidden[0])
+    if found is None:
         return None
+    scores, scale = found
     query = _turned(scores.inputs[0], turns.to_heads)
     parts = _merged if hidden is None else _behind
     keys = parts(_turned(scores.inputs[1], turns.to_heads_transposed))
@@ -82,10 +97,21 @@ def _attention(node: ir.Node, turns: _Turns) -> tuple[str, list[ir.Value]] | Non
     if query is None or keys is None or values is None:
         return None
     if hidden is not None:
-        return "StackedAttention", [query, keys[1], values[1], keys[0], values[0], hidden[1], scale]
+        return "StackedAttention", [query, keys[1], values[1], keys[0], values[0], hidden[1]], scale
     if keys[2] is not values[2]:
         return None
-    return "EditAttention", [query, keys[1], values[1], keys[0], values[0], keys[2], scale]
+    return "EditAttention", [query, keys[1], values[1], keys[0], values[0], keys[2]], scale
+
+
+def _scores(value: ir.Value | None) -> tuple[ir.Node, ir.Value | None] | None:
+    """The product of queries and keys that a value is, and the number it is multiplied by, if it is."""
+    plain = _made_by(value, "MatMul")
+    if plain is not None:
+        return plain, None
+    scaled = _made_by(value, "Mul")
+    product = next((p for part in (scaled.inputs if scaled else ()) if (p := _made_by(part, "MatMul"))), None)
+    scale = other_operand(scaled, product.outputs[0]) if scaled is not None and product is not None else None
+    return None if product is None or scale is None or not _is_scalar(scale) else (product, scale)
 
 
 def _hidden(scores: ir.Value | None, columns: int) -> tuple[ir.Value, ir.Value] | None:
@@ -162,8 +188,8 @@ def _is_scalar(value: ir.Value) -> bool:
     return value.shape is not None and all(size == 1 for size in value.shape)
 
 
-def _is_by_head(value: ir.Value, rank: int) -> bool:
-    if value.shape is None or len(value.shape) != rank or value.dtype != ir.DataType.FLOAT:
+def _is_by_head(value: ir.Value, rank: int, types: Sequence[ir.DataType]) -> bool:
+    if value.shape is None or len(value.shape) != rank or value.dtype not in types:
         return False
     return all(isinstance(size, int) for size in value.shape[1:])
 

@@ -31,6 +31,21 @@ def test_an_attention_over_merged_rows_is_one_operator() -> None:
     assert operators(BODY) == {"EditAttention": 1, "Reshape": 4}
 
 
+def test_scores_that_are_not_scaled_have_the_scale_one() -> None:
+    """In half precision queries and keys are scaled before their product."""
+    assert operators(BODY.replace("sm = Mul(sc, scale)", "").replace("(sm)", "(sc)")) == {
+        "EditAttention": 1,
+        "Reshape": 4,
+    }
+
+
+def test_attention_in_half_precision_is_one_operator_too() -> None:
+    body = BODY.replace("sm = Mul(sc, scale)", "").replace("(sm)", "(sc)")
+    model = graph_of(f"g ({INPUTS}) => (float[M,2,5] y) {{ {body} }}".replace("float", "float16"))
+    half = {name: array if name == "at" else array.astype(np.float16) for name, array in FEEDS.items()}
+    assert dict(fused(model, half)) == {"EditAttention": 1, "Reshape": 4}
+
+
 ROWS = """
     q = Reshape(qr, by_head) k = Reshape(kr, by_head) v = Reshape(vr, by_wide_head)
     {body} rows = Reshape(y, flat) z = Neg(rows)
