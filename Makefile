@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench bench-families bench-size bench-text bench-text-large code-lm-evaluate code-lm-train demo demo-terrain demo-text kernels plugins fidelity generations-study norm-study scenes-train soak text-caches text-full-train validate test test-fast test-native test-optimum test-ort-matrix lint clean
+.PHONY: bench bench-families bench-size bench-text bench-text-large code-lm-evaluate code-lm-train demo demo-terrain demo-text kernels plugins ort-ops fidelity generations-study norm-study scenes-train soak text-caches text-full-train validate test test-fast test-native test-optimum test-ort-matrix lint clean
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -180,6 +180,15 @@ plugins:
 	mkdir -p $(dir $(PLUGIN_LIBRARY))
 	$(NVCC) $(NVCC_FLAGS) -isystem "$(TENSORRT_INCLUDE_DIR)" trt_plugins/plugins/plugin.cc trt_plugins/plugins/operators.cc \
 		trt_plugins/plugins/exports.cc trt_plugins/kernels/launch.cu -o $(PLUGIN_LIBRARY)
+
+# The same as operators of ONNX Runtime for its CUDA provider, with the headers that ORT_INCLUDE_DIR or ORT_ROOT names, or
+# those that are fetched for the execution provider; nothing is linked.
+OPERATOR_LIBRARY ?= build/kernels/libretouch_ort.so
+ORT_FOLDERS = $(ORT_INCLUDE_DIR) $(addprefix $(if $(ORT_ROOT),$(ORT_ROOT),$(HEADERS)/root),/include /include/onnxruntime /usr/include/onnxruntime)
+ort-ops: $(HEADERS)/.tried
+	mkdir -p $(dir $(OPERATOR_LIBRARY))
+	$(NVCC) $(NVCC_FLAGS) $(addprefix -isystem ,$(ORT_FOLDERS)) trt_plugins/ort_ops/call.cc trt_plugins/ort_ops/operators.cc \
+		trt_plugins/ort_ops/exports.cc trt_plugins/kernels/launch.cu -o $(OPERATOR_LIBRARY)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -14,7 +14,7 @@ __all__ = [
     "outdated",
 ]
 
-from retouch.engines.tensorrt import Target
+from retouch.engines import Target
 from retouch.trt_plugins._build import BuiltEngine, build, outdated
 from retouch.trt_plugins._options import BuildOptions
 from retouch.trt_plugins._precision import Precision

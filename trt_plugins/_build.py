@@ -9,16 +9,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from retouch.bundle import Bundle, EngineSpec, FileSpec, ProfileSpec, check_writable, store_engine
-from retouch.engines.tensorrt import Library, load_library
+from retouch.bundle import Bundle, EngineSpec, FileSpec, Manifest, ProfileSpec, check_writable, store_engine
+from retouch.engines import Library, Target, load_library
+from retouch.engines.tensorrt import card_name
 from retouch.errors import BundleError
 from retouch.trt_plugins._compile import Work, compile_graph
 from retouch.trt_plugins._graphs import BuildGraph, LoadedGraph, graphs_of, load_graph
 from retouch.trt_plugins._open_dims import input_shapes
 from retouch.trt_plugins._options import BuildOptions, precision_of
+from retouch.trt_plugins._ort_models import compile_for_ort, providers_of, take_profiles
+from retouch.trt_plugins._plugin_nodes import PLUGIN_VERSION
 from retouch.trt_plugins._precision import Precision
 from retouch.trt_plugins._profiles import profiles
-from retouch.trt_plugins._row_counts import row_counts
+from retouch.trt_plugins._row_counts import row_counts, stacked_counts
 
 __all__ = ["BuiltEngine", "build", "outdated"]
 
@@ -91,7 +94,7 @@ def outdated(bundle: Bundle, options: BuildOptions) -> list[str]:
     """The graphs of a bundle whose engines are missing or out of date, by their files.
 
     Raises:
-        EngineMissingError: what builds them is not installed.
+        EngineMissingError: what builds them is not installed, or needs a GPU and finds none.
         BuildRequestError: the options do not fit the bundle.
     """
     plans = _plans(bundle, load_library(options.target), options)
@@ -101,20 +104,44 @@ def outdated(bundle: Bundle, options: BuildOptions) -> list[str]:
 def _plans(bundle: Bundle, library: Library, options: BuildOptions) -> list[_Planned]:
     manifest = bundle.manifest
     precision = precision_of(manifest, options.precision)
-    counts = row_counts(options.rows, manifest.grid(manifest.editable.grid).rows)
+    rows = manifest.grid(manifest.editable.grid).rows
+    devices = _devices(library, options)
+    counts = row_counts(options.rows, rows)
+    if library.target is Target.ORT and not take_profiles(devices):
+        counts = ()
     modes = options.group_norm if options.group_norm is not None else tuple(manifest.edits)
     found = []
-    for graph in graphs_of(bundle, modes):
+    for graph in graphs_of(bundle, modes, stacked=options.stacked):
         loaded = load_graph(bundle, graph)
-        shapes = input_shapes(loaded.model.graph)
-        ranges = profiles(manifest, graph.edit, shapes, counts) if graph.edit is not None else ()
-        source = _digest(loaded, library, ranges, precision, options)
+        wanted = stacked_counts(counts, rows) if graph.stacked else counts
+        ranges = _profiles(manifest, graph, loaded, wanted)
+        source = _digest(loaded, library, ranges, precision, devices, options)
         found.append(_Planned(graph, loaded, ranges, precision, source))
     return found
 
 
+def _devices(library: Library, options: BuildOptions) -> tuple[str, ...]:
+    """What engines are built for. Who builds for the card that is there builds anew on a machine with another one."""
+    if library.target is Target.ORT:
+        return providers_of(options)
+    return options.devices if library.target.builds_without_gpu else (card_name(),)
+
+
+def _profiles(
+    manifest: Manifest, graph: BuildGraph, loaded: LoadedGraph, counts: Sequence[int]
+) -> tuple[ProfileSpec, ...]:
+    if graph.edit is None:
+        return ()
+    return profiles(manifest, graph.edit, input_shapes(loaded.model.graph), counts, stacked=graph.stacked)
+
+
 def _digest(
-    loaded: LoadedGraph, library: Library, ranges: Sequence[ProfileSpec], precision: Precision, options: BuildOptions
+    loaded: LoadedGraph,
+    library: Library,
+    ranges: Sequence[ProfileSpec],
+    precision: Precision,
+    devices: Sequence[str],
+    options: BuildOptions,
 ) -> str:
     """A digest of everything that an engine is made from and by."""
     parts = {
@@ -123,8 +150,9 @@ def _digest(
         "version": library.version,
         "profiles": [asdict(profile) for profile in ranges],
         "precision": precision,
-        "devices": options.devices,
+        "devices": devices,
         "traits": options.traits,
+        **({"plugins": PLUGIN_VERSION} if options.plugins else {}),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -157,7 +185,8 @@ def _made(bundle: Bundle, library: Library, plan: _Planned, options: BuildOption
     check_writable(bundle.path, library.target)
     start = time.perf_counter()
     work = Work(plan.graph.file, plan.loaded, plan.profiles, plan.precision)
-    engine = compile_graph(library, work, options, say)
+    compile_it = compile_for_ort if library.target is Target.ORT else compile_graph
+    engine = compile_it(library, work, options, say)
     spec = EngineSpec(
         graph=plan.graph.file,
         target=library.target,

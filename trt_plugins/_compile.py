@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from retouch.bundle import ProfileSpec
-from retouch.engines.tensorrt import Library, Messages, logger
+from retouch.engines import Library
+from retouch.engines.tensorrt import Messages, card_name, logger
 from retouch.errors import BuildError, EngineMissingError
-from retouch.trt_plugins._devices import card, chosen_devices
+from retouch.trt_plugins._devices import chosen_devices
 from retouch.trt_plugins._graphs import LoadedGraph
 from retouch.trt_plugins._open_dims import Shape, input_shapes
 from retouch.trt_plugins._options import BuildOptions
@@ -21,7 +22,7 @@ from retouch.trt_plugins._progress import progress_monitor
 from retouch.trt_plugins._refit import check_refit
 from retouch.trt_plugins._timing_cache import keep_timing_cache, use_timing_cache
 
-__all__ = ["Engine", "Work", "compile_graph"]
+__all__ = ["Engine", "Tell", "Work", "compile_graph"]
 
 Tell = Callable[[str], None]
 
@@ -87,7 +88,7 @@ def compile_graph(library: Library, work: Work, options: BuildOptions, tell: Tel
         graph = with_plugins_of(library, builder, config, graph, serialised=options.version_compatible)
     tell(f"{work.name}: parse")
     parser = parse(trt, network, log, graph, messages, work.name)
-    devices = chosen_devices(trt, config, options.devices) if library.target.builds_without_gpu else (card(),)
+    devices = chosen_devices(trt, config, options.devices) if library.target.builds_without_gpu else (card_name(),)
     _add_profiles(builder, config, work)
     if options.timing_cache is not None:
         use_timing_cache(config, options.timing_cache)

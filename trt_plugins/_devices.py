@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from typing import Any
 
-from retouch.errors import BuildRequestError, EngineMissingError
+from retouch.errors import BuildRequestError
 
-__all__ = ["card", "chosen_devices"]
+__all__ = ["chosen_devices"]
 
 _PREFIX = "SM"
-_TIMEOUT = 30
 
 
 def chosen_devices(trt: Any, config: Any, asked: Sequence[str]) -> tuple[str, ...]:  # noqa: ANN401
@@ -36,20 +34,6 @@ def chosen_devices(trt: Any, config: Any, asked: Sequence[str]) -> tuple[str, ..
             config.set_compute_capability(known[text], index)
     names = [config.get_compute_capability(index).name for index in range(config.num_compute_capabilities)]
     return tuple(_number(name) or name.lower() for name in names)
-
-
-def card() -> str:
-    """The name of the first NVIDIA card.
-
-    Raises:
-        EngineMissingError: there is none.
-    """
-    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_TIMEOUT)  # noqa: S603
-    except (OSError, subprocess.SubprocessError) as error:
-        raise EngineMissingError(f"Expected nvidia-smi to name the card that is built for, got: {error}.") from error
-    return done.stdout.splitlines()[0].strip()
 
 
 def _number(name: str) -> str:

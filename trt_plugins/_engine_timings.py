@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retouch.bundle import Bundle, EditGraphSpec, TensorSpec, prepared_groups
-from retouch.engines import Value
-from retouch.engines.tensorrt import Target, TensorRtEngine
+from retouch.engines import Target, Value
+from retouch.engines.tensorrt import TensorRtEngine
 from retouch.region import ActiveRows, Region, RegionPolicy, index_inputs
 
 __all__ = ["EngineTiming", "time_engines"]

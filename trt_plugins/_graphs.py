@@ -29,11 +29,13 @@ class BuildGraph:
         file: its file in the bundle.
         outputs: the outputs that the engine computes.
         edit: how the manifest describes it, if it is an edit graph.
+        stacked: whether it computes several edits at once.
     """
 
     file: str
     outputs: tuple[str, ...]
     edit: EditGraphSpec | None = None
+    stacked: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,11 @@ class LoadedGraph:
     digest: str
 
 
-def graphs_of(bundle: Bundle, modes: Sequence[str]) -> list[BuildGraph]:
-    """The graphs that edits with these GroupNorm modes run, the base graph first.
+def graphs_of(bundle: Bundle, modes: Sequence[str], *, stacked: bool = False) -> list[BuildGraph]:
+    """The graphs that edits with these GroupNorm modes run, the base graph first; on demand those of stacks, too.
 
     Raises:
-        BuildRequestError: the bundle has no edit graph of a mode.
+        BuildRequestError: the bundle has no edit graph of a mode, or none of stacks.
     """
     manifest = bundle.manifest
     unknown = [mode for mode in modes if mode not in manifest.edits]
@@ -68,14 +70,37 @@ def graphs_of(bundle: Bundle, modes: Sequence[str]) -> list[BuildGraph]:
         )
     own = tuple(output.tensor.name for output in manifest.outputs)
     edits = [manifest.edits[mode] for mode in modes]
-    kept = dict.fromkeys(item for spec in edits for item in (*spec.cached, *spec.prep_cached))
+    stack = _stack(bundle) if stacked else None
+    kept = dict.fromkeys(item for spec in (*edits, *([stack] if stack else [])) for item in _read(spec))
     found = [BuildGraph(manifest.base_file, (*own, *(f"cacheable.{item}" for item in kept)))]
     for spec in edits:
-        if spec.prep_file is not None:
-            groups = prepared_groups(bundle.path / spec.prep_file)
-            found += [BuildGraph(spec.prep_file, group.outputs) for group in groups]
+        found += _preparing(bundle, spec)
         found.append(BuildGraph(spec.file, (*own, *(f"update.{item}" for item in spec.updates)), spec))
+    if stack is not None:
+        found += [graph for graph in _preparing(bundle, stack) if graph not in found]
+        found.append(BuildGraph(stack.file, own, stack, stacked=True))
     return found
+
+
+def _stack(bundle: Bundle) -> EditGraphSpec:
+    stack = bundle.manifest.stacked
+    if stack.graph is None:
+        raise BuildRequestError(
+            f"Expected the bundle to have a stacked graph, but it has none: {stack.reason}. Build without stacks; "
+            "sessions run edits one by one then."
+        )
+    return stack.graph
+
+
+def _read(spec: EditGraphSpec) -> tuple[str, ...]:
+    return (*spec.cached, *spec.prep_cached)
+
+
+def _preparing(bundle: Bundle, spec: EditGraphSpec) -> list[BuildGraph]:
+    """The graphs that prepare its inputs, one for each group that becomes stale together."""
+    if spec.prep_file is None:
+        return []
+    return [BuildGraph(spec.prep_file, group.outputs) for group in prepared_groups(bundle.path / spec.prep_file)]
 
 
 def load_graph(bundle: Bundle, graph: BuildGraph) -> LoadedGraph:

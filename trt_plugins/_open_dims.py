@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
 
 import onnx
-from numpy.typing import NDArray
 
 from retouch.bundle import EditGraphSpec, Manifest
 from retouch.errors import BuildError
-from retouch.region import ActiveRows, index_inputs
+from retouch.region import ActiveRows, stacked_index_inputs
 
 __all__ = ["Shape", "input_shapes", "sizes_of"]
 
@@ -24,9 +23,9 @@ def input_shapes(graph: onnx.GraphProto) -> dict[str, Shape]:
 
 
 def sizes_of(
-    active: ActiveRows, manifest: Manifest, spec: EditGraphSpec, shapes: Mapping[str, Shape]
+    edits: Sequence[ActiveRows], manifest: Manifest, spec: EditGraphSpec, shapes: Mapping[str, Shape]
 ) -> dict[str, int]:
-    """The size of every open dim of an edit graph's inputs for the active rows of a region.
+    """The size of every open dim of an edit graph's inputs for the active rows of an edit, or of several in a stack.
 
     Raises:
         BuildError: the graph has an open dim that no region gives a size.
@@ -34,8 +33,10 @@ def sizes_of(
     neighbourhoods = [item for item in manifest.neighbourhoods if item.id in spec.neighbourhoods]
     grids, blocks = ([grid for grid in manifest.grids if grid.id in ids] for ids in (spec.grids, spec.blocks))
     sizes: dict[str, int] = {}
-    for name, array in index_inputs(active, neighbourhoods, grids, blocks).items():
-        sizes.update(_named_sizes(shapes.get(name, ()), array))
+    for name, array in stacked_index_inputs(edits, neighbourhoods, grids, blocks).items():
+        sizes.update(_named_sizes(shapes.get(name, ()), array.shape))
+    for name in spec.masks:
+        sizes.update(_named_sizes(shapes.get(f"mask.{name}", ()), _mask_shape(edits, *name.split("."))))
     missing = {dim for shape in shapes.values() for dim in shape if isinstance(dim, str)} - sizes.keys()
     if missing:
         raise BuildError(
@@ -45,8 +46,14 @@ def sizes_of(
     return sizes
 
 
-def _named_sizes(shape: Shape, array: NDArray[Any]) -> dict[str, int]:
-    return {dim: size for dim, size in zip(shape, array.shape, strict=False) if isinstance(dim, str)}
+def _mask_shape(edits: Sequence[ActiveRows], queries: str, keys: str) -> tuple[int, int]:
+    """The shape of a stacked graph's mask: all active rows, by the cached keys and the active ones behind them."""
+    rows, columns = (sum(active.rows[grid].size for active in edits) for grid in (queries, keys))
+    return rows, math.prod(edits[0].dims[keys]) + columns
+
+
+def _named_sizes(shape: Shape, sizes: Sequence[int]) -> dict[str, int]:
+    return {dim: size for dim, size in zip(shape, sizes, strict=False) if isinstance(dim, str)}
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension) -> int | str:

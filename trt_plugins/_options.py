@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from retouch.bundle import PLUGINS, REFIT, STRIPPED, VERSION_COMPATIBLE, Manifest
-from retouch.engines.tensorrt import Target
+from retouch.engines import Target
 from retouch.errors import BuildRequestError
 from retouch.trt_plugins._precision import Precision
 from retouch.trt_plugins._row_counts import DEFAULT_ROWS
@@ -24,14 +24,16 @@ class BuildOptions:
         target: what runs the engines.
         precision: what they compute in; ``None`` means the types of the bundle's graphs.
         rows: numbers of active rows of the editable grid, each with a profile of its own: counts, shares like ``2%``
-            or ``all``.
+            or ``all``; ONNX Runtime's own kernels take any number.
         group_norm: GroupNorm modes whose edit graphs are built; ``None`` means all that the bundle has.
-        devices: compute capabilities like ``8.9`` that the engines have to run on; none means what the library
-            builds for by itself. TensorRT always builds for the card that it finds.
+        devices: compute capabilities like ``8.9`` that the engines have to run on, or execution providers of ONNX
+            Runtime; none means what the library builds for by itself. TensorRT always builds for the card that it
+            finds.
         version_compatible: whether newer TensorRTs of the same major version run the engines too, at some cost in
             speed; TensorRT only.
-        plugins: whether Retouch's kernels run its operators, as plugins; TensorRT only. By default TensorRT makes
-            kernels of the operators' bodies.
+        plugins: whether Retouch's CUDA kernels run its operators, as plugins of TensorRT or operators of ONNX Runtime.
+            By default these make kernels of the operators' bodies.
+        stacked: whether edits of one base run that are asked for together get an engine that computes them together.
         refit: whether engines hold no weights, and take those of their bundle when they are loaded, so that bundles
             of the same graphs with other weights have the same engines; needs a GPU to build.
         timing_cache: a file that keeps what TensorRT measured, for later builds; TensorRT only.
@@ -44,23 +46,25 @@ class BuildOptions:
     devices: tuple[str, ...] = ()
     version_compatible: bool = False
     plugins: bool = False
+    stacked: bool = False
     refit: bool = False
     timing_cache: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.target is not Target.TENSORRT_RTX and self.devices:
+        if self.target is Target.TENSORRT and self.devices:
             raise BuildRequestError(
                 f"Expected no compute capabilities for {self.target}, which builds for the card that it finds, got "
                 f"{', '.join(self.devices)}. Leave them out, or build for {Target.TENSORRT_RTX}."
             )
-        for asked, what in (
-            (self.version_compatible, "Version-compatible engines are a feature"),
-            (self.plugins, "Plugins are a feature"),
-            (self.timing_cache is not None, "Timing caches are a feature"),
+        for asked, what, targets in (
+            (self.version_compatible, "Version-compatible engines are a feature", (Target.TENSORRT,)),
+            (self.timing_cache is not None, "Timing caches are a feature", (Target.TENSORRT,)),
+            (self.plugins, "Plugins are a feature", (Target.TENSORRT, Target.ORT)),
+            (self.refit, "Engines without weights are a feature", (Target.TENSORRT, Target.TENSORRT_RTX)),
+            (self.precision is Precision.TF32, "TF32 is a precision", (Target.TENSORRT, Target.TENSORRT_RTX)),
         ):
-            if self.target is not Target.TENSORRT and asked:
-                raise BuildRequestError(f"{what} of {Target.TENSORRT}; {self.target} has none. Leave it out.")
-
+            if asked and self.target not in targets:
+                raise BuildRequestError(f"{what} of {' and '.join(targets)}; {self.target} has none. Leave it out.")
         if self.plugins and self.refit:
             raise BuildRequestError(
                 "Weights of plugins are operands, which cannot be replaced: ask for plugins or for refit."

@@ -7,7 +7,8 @@ from typing import Any
 
 import onnx
 
-from retouch.engines.tensorrt import Library, plugin_library
+from retouch.engines import Library
+from retouch.engines.tensorrt import plugin_library
 from retouch.errors import BuildError
 from retouch.trt_plugins._graphs import LoadedGraph
 from retouch.trt_plugins._plugin_nodes import with_plugins

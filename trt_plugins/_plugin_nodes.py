@@ -1,9 +1,11 @@
-"""Nodes of Retouch's operators  ->  nodes that TensorRT's parser makes plugins of.
+"""Nodes of Retouch's operators  ->  nodes that TensorRT's parser makes plugins of, or custom operators of ONNX Runtime.
 
 Before: ``ai.retouch`` nodes with function bodies; the parts of a tail are in the operator's name, numbers such as the
 scale of attention are operands. After: nodes of the plugins' operators, with the parts and numbers as attributes and
 without operands that are left out, in the namespace and version of the plugins. What a plugin does not take keeps its
 body: numbers that are computed by the graph, moments, ``Rows...`` and ``StackedAttention``, which TensorRT fuses.
+
+ONNX Runtime's custom operators have a place for every operand, which is left empty; plugins have none.
 """
 
 from __future__ import annotations
@@ -45,15 +47,20 @@ class PluginNodes:
     bodies: Mapping[str, int]
 
 
-def with_plugins(model: onnx.ModelProto) -> PluginNodes:
-    """Turns the nodes that plugins take into plugins' nodes, in place."""
+def with_plugins(model: onnx.ModelProto, *, places: bool = False) -> PluginNodes:
+    """Turns the nodes that plugins take into plugins' nodes, in place.
+
+    Args:
+        model: the graph.
+        places: whether operands that are left out keep their places, as custom operators of ONNX Runtime have it.
+    """
     constants = _Constants(model.graph)
     plugins: Counter[str] = Counter()
     bodies: Counter[str] = Counter()
     for node in model.graph.node:
         if node.domain != DOMAIN:
             continue
-        made = _plugin_node(node, constants)
+        made = _plugin_node(node, constants, places=places)
         if made is None:
             bodies[node.op_type] += 1
         else:
@@ -89,7 +96,7 @@ class _Constants:
         return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 
 
-def _plugin_node(node: onnx.NodeProto, constants: _Constants) -> onnx.NodeProto | None:
+def _plugin_node(node: onnx.NodeProto, constants: _Constants, *, places: bool) -> onnx.NodeProto | None:
     if node.op_type in _AS_THEY_ARE:
         return _made(node, node.op_type, node.input, {})
     if node.op_type == _ATTENTION:
@@ -100,14 +107,16 @@ def _plugin_node(node: onnx.NodeProto, constants: _Constants) -> onnx.NodeProto 
     base, tail = _tailed()[node.op_type]
     given: list[str] = list(node.input)
     own, operands = given[: _OPERANDS[base]], given[_OPERANDS[base] :]
+    if places:
+        operands = _in_places(tail, operands)
     if base == NORM:
-        return _norm(node, tail, own, operands, constants)
+        return _norm(node, tail, own, operands[-2:], constants)
     *needed, bias = [*own, *[""] * (_OPERANDS[base] - len(own))]
     numbers: dict[str, int | float] = {"biased": int(bool(bias)), **_parts(tail)}
     if base == "RowLinear":
         (attribute,) = node.attribute
         numbers["transB"] = attribute.i
-    return _made(node, base, [*needed, *([bias] if bias else []), *operands], numbers)
+    return _made(node, base, [*needed, *([bias] if bias or places else []), *operands], numbers)
 
 
 def _norm(
@@ -120,6 +129,12 @@ def _norm(
     numbers: dict[str, int | float] = {"groups": int(groups.reshape(-1)[1]), "share": shared, "epsilon": least}
     parts = {name: value for name, value in _parts(tail).items() if name in ("affine", "activation")}
     return _made(node, NORM, [*rows, *operands], {**numbers, **parts})
+
+
+def _in_places(tail: Tail, operands: Sequence[str]) -> list[str]:
+    """The operands of a tail with empty names for those that it does not have: gate, residual, factor, shift."""
+    names = iter(operands)
+    return [next(names) if there else "" for there in (tail.gated, tail.added, tail.affine, tail.affine)]
 
 
 def _parts(tail: Tail) -> dict[str, int]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from retouch.engines.tensorrt import Library
+from retouch.engines import Library
+from retouch.engines.tensorrt import card_name
 from retouch.errors import BuildRequestError
-from retouch.trt_plugins._devices import card
 
 __all__ = ["check_refit"]
 
@@ -23,4 +23,4 @@ def check_refit(library: Library) -> None:
             f"Expected a TensorRT other than {_WRONG} for engines without weights, got {library.version}: it may lose "
             "a bias in them, by its own release notes. Update it, or build without --refit."
         )
-    card()
+    card_name()

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 
 from retouch.errors import BuildRequestError
 
-__all__ = ["DEFAULT_ROWS", "row_counts"]
+__all__ = ["DEFAULT_ROWS", "row_counts", "stacked_counts"]
 
 DEFAULT_ROWS = ("2%", "10%", "all")
 """Where regions of images usually are; ``all`` serves whatever fits the others not."""
 
 _ALL = "all"
+_LARGEST_STACK = 4
+"""Sessions put so many edits in a stack that it costs at most this part of a full run."""
 _COUNT = re.compile(r"\d+")
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
 
@@ -31,6 +33,11 @@ def row_counts(texts: Sequence[str], rows: int) -> tuple[int, ...]:
     if not counts:
         raise BuildRequestError("Expected at least one row count for profiles, got none. Write rows=2%,10%,all.")
     return tuple(sorted(counts))
+
+
+def stacked_counts(counts: Sequence[int], rows: int) -> tuple[int, ...]:
+    """The numbers of rows of several edits together, on a grid of so many rows: larger stacks do not pay."""
+    return tuple(sorted({min(count, max(1, rows // _LARGEST_STACK)) for count in counts}))
 
 
 def _count(text: str, rows: int) -> int:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from retouch.engines.tensorrt import Target
+from retouch.engines import Target
 from retouch.errors import RetouchError
 from retouch.files import replace_text
 from retouch.trt_plugins._card import Card, TorchCard
@@ -104,7 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m retouch.trt_plugins.gpu_check", description=__doc__)
     parser.add_argument("--library", default=_LIBRARY, help=f"the kernels' library; default {_LIBRARY}")
     parser.add_argument("--tensorrt", type=Path, metavar="BUNDLE", help="time the engines built from this bundle, too")
-    parser.add_argument("--target", choices=[*Target], default=Target.TENSORRT_RTX, help="what runs these")
+    parser.add_argument(
+        "--target", choices=[Target.TENSORRT_RTX, Target.TENSORRT], default=Target.TENSORRT_RTX, help="what runs these"
+    )
     parser.add_argument("--out", type=Path, default=Path(), help="folder of the report")
     options = parser.parse_args(arguments)
     try:

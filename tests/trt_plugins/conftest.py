@@ -14,6 +14,7 @@ import pytest
 from retouch.bundle import Bundle
 from retouch.export import ExportOptions, export_onnx
 from tests.trt_plugins.host_kernels import HostKernels, compile_host
+from tests.trt_plugins.host_ort_ops import ort_headers
 from tests.trt_plugins.host_plugins import missing
 
 REQUIRED = "RETOUCH_REQUIRE_TRT"
@@ -27,6 +28,7 @@ collect_ignore_glob = [
     *([] if INSTALLED else ["test_rtx_*.py", "runner"]),
     *([] if COMPILER else ["test_host_*.py"]),
     *([] if INSTALLED and not missing() else ["test_host_plugins.py"]),
+    *([] if ort_headers() else ["test_host_ort_ops.py"]),
     *([] if COMPILER and shutil.which("nvcc") else ["test_nvcc.py"]),
 ]
 
@@ -61,7 +63,11 @@ def pytest_report_header() -> str:
     kernels = COMPILER or "not tested, there is no g++"
     cards = shutil.which("nvcc") or "not compiled, there is no nvcc"
     plugins = f"not tested, there is no {missing()}" if missing() else "tested"
-    return f"TensorRT-RTX: {engines}; CUDA kernels on the host: {kernels}, for cards: {cards}; plugins: {plugins}"
+    operators = "tested" if ort_headers() else "not tested, there are no headers of ONNX Runtime"
+    return (
+        f"TensorRT-RTX: {engines}; CUDA kernels on the host: {kernels}, for cards: {cards}; plugins: {plugins}; "
+        f"operators for ONNX Runtime: {operators}"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -80,16 +86,6 @@ def write_model(folder: Path) -> Path:
     path = folder / "small.onnx"
     onnx.save(model, path)
     return path
-
-
-@pytest.fixture(scope="session")
-def reference_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directory of exported reference models: a lasting one if the environment names it, else one for all workers."""
-    lasting = os.environ.get("RETOUCH_REFERENCE_MODELS")
-    if lasting:
-        return Path(lasting)
-    base = tmp_path_factory.getbasetemp()
-    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "reference_models"
 
 
 @pytest.fixture(scope="session")

@@ -30,8 +30,10 @@ class FakeCuda:
     Attributes:
         calls: every call, with its arguments.
         capacity: size of the card's memory.
+        card: its name.
     """
 
+    card = b"Fake 4090\0"
     cudaStreamNonBlocking = 1
     cudaError_t = Code
     cudaMemcpyKind = enum.Enum("Kind", ["cudaMemcpyHostToDevice", "cudaMemcpyDeviceToHost", "cudaMemcpyDeviceToDevice"])
@@ -74,7 +76,7 @@ class FakeCuda:
         return Code.cudaSuccess, 1
 
     def cudaGetDeviceProperties(self, _device: int) -> tuple[Any, ...]:
-        return Code.cudaSuccess, types.SimpleNamespace(name=b"Fake 4090\0", major=8, minor=9)
+        return Code.cudaSuccess, types.SimpleNamespace(name=self.card, major=8, minor=9)
 
     def cudaGetErrorString(self, error: int) -> tuple[Any, ...]:
         return Code.cudaSuccess, b"error %d" % int(error)

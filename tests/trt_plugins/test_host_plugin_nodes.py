@@ -28,11 +28,11 @@ EXPECTED = {
 
 
 @pytest.fixture(scope="module")
-def bundles(reference_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Bundle]:
+def bundles(reference_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Bundle]:
     folder = tmp_path_factory.mktemp("plugin_nodes")
     names = sorted({name for name, _ in EXPECTED})
     return {
-        name: export_onnx(export_reference(name, reference_cache), folder / name, ExportOptions(verify=False))
+        name: export_onnx(export_reference(name, reference_models), folder / name, ExportOptions(verify=False))
         for name in names
     }
 

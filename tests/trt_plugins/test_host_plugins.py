@@ -13,6 +13,7 @@ from retouch.bundle import Bundle
 from retouch.errors import EngineMissingError
 from retouch.trt_plugins import BuildOptions, Target, build
 from tests.trt_plugins.fake_builder import FakeTensorRt
+from tests.trt_plugins.fake_cuda import FakeCuda, driver
 from tests.trt_plugins.host_plugins import compile_harness, compile_library
 
 OPERATORS = ["EditAttention", "EditConv", "EditGroupNorm", "GatherRows", "MaskedMerge", "RowLinear", "ScatterRows"]
@@ -70,7 +71,8 @@ def test_builds_with_plugins_load_them_and_parse_their_nodes(
 ) -> None:
     major = ctypes.c_int32()
     ctypes.CDLL(str(library)).retouch_trt_describe(ctypes.byref(major), ctypes.byref(ctypes.c_int32()))
-    monkeypatch.setattr("retouch.trt_plugins._compile.card", lambda: "Fake 4090")
+    monkeypatch.setitem(sys.modules, "cuda.bindings.runtime", FakeCuda())
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", driver())
     monkeypatch.setenv("RETOUCH_TRT_PLUGINS", str(library))
     other = FakeTensorRt(f"{10 if major.value == 11 else 11}.0.0")
     monkeypatch.setitem(sys.modules, "tensorrt", other)

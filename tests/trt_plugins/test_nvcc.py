@@ -1,14 +1,17 @@
-"""The kernels compile for cards without a warning."""
+"""The kernels, and what is made of them, compile for cards without a warning."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.trt_plugins.host_kernels import KERNELS
+from tests.trt_plugins.host_ort_ops import ort_headers
+from tests.trt_plugins.host_plugins import tensorrt_headers
 
 FUNCTIONS = (
     "gather_rows",
@@ -20,13 +23,21 @@ FUNCTIONS = (
     "group_moments",
     "edit_group_norm",
 )
+LIBRARIES = {
+    "kernels": ("KERNEL_LIBRARY", True, ()),
+    "plugins": ("PLUGIN_LIBRARY", tensorrt_headers(), ("getCreators", "setLoggerFinder", "retouch_trt_describe")),
+    "ort-ops": ("OPERATOR_LIBRARY", ort_headers(), ("RegisterCustomOps", "retouch_ort_describe")),
+}
 
 
 @pytest.mark.slow
-def test_kernels_compile_for_a_card_without_a_warning(tmp_path: Path) -> None:
-    make = ["make", "kernels", "KERNEL_CARDS=90", f"KERNEL_LIBRARY={tmp_path / 'kernels.so'}"]
-    done = subprocess.run(make, cwd=KERNELS.parents[1], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("target", [target for target, (_, headers, _) in LIBRARIES.items() if headers])
+def test_libraries_compile_for_a_card_without_a_warning(target: str, tmp_path: Path) -> None:
+    variable, _, exported = LIBRARIES[target]
+    environment = {**os.environ, "TENSORRT_INCLUDE_DIR": str(tensorrt_headers())}
+    make = ["make", target, "KERNEL_CARDS=90", f"{variable}={tmp_path / 'library.so'}"]
+    done = subprocess.run(make, cwd=KERNELS.parents[1], capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr
-    library = ctypes.CDLL(str(tmp_path / "kernels.so"))
-    assert all(hasattr(library, f"retouch_{name}") for name in FUNCTIONS)
+    library = ctypes.CDLL(str(tmp_path / "library.so"))
+    assert all(hasattr(library, name) for name in (*(f"retouch_{name}" for name in FUNCTIONS), *exported))

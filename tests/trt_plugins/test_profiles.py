@@ -14,7 +14,7 @@ from retouch.errors import BuildRequestError
 from retouch.region import POLICIES, Region
 from retouch.trt_plugins._open_dims import Shape, input_shapes, sizes_of
 from retouch.trt_plugins._profiles import profiles
-from retouch.trt_plugins._row_counts import row_counts
+from retouch.trt_plugins._row_counts import row_counts, stacked_counts
 
 COUNTS = (10, 64, 256)
 
@@ -26,7 +26,7 @@ def shapes_of(bundle: Bundle) -> dict[str, Shape]:
 def sizes(bundle: Bundle, region: Region) -> dict[str, int]:
     manifest = bundle.manifest
     active = region.active(manifest.grids, manifest.grid(manifest.editable.grid))
-    return sizes_of(active, manifest, manifest.edits["cached"], shapes_of(bundle))
+    return sizes_of([active], manifest, manifest.edits["cached"], shapes_of(bundle))
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +94,28 @@ def test_compact_boxes_get_the_smallest_profile(read_only_bundle: Bundle, engine
             assert chosen is not None and engine.profiles[chosen].rows == rows
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    places=st.lists(st.tuples(st.integers(0, 13), st.integers(0, 13)), min_size=1, max_size=8),
+    policy=st.sampled_from(["exact", "fast"]),
+)
+def test_stacks_of_blocks_fit_the_profile_of_their_row_count(
+    read_only_bundle: Bundle, places: list[tuple[int, int]], policy: str
+) -> None:
+    """Edits of 2 x 2 positions each, wherever they are."""
+    manifest = read_only_bundle.manifest
+    spec = manifest.stacked.graph
+    assert spec is not None
+    shapes = input_shapes(onnx.load(read_only_bundle.path / spec.file, load_external_data=False).graph)
+    (profile,) = profiles(manifest, spec, shapes, (64,), stacked=True)
+    assert all(least <= usual <= largest for least, usual, largest in profile.dims.values())
+    grid = manifest.grid(manifest.editable.grid)
+    edits = [Region.from_mask(box(y, x, 2, 2), policy).active(manifest.grids, grid) for y, x in places]
+    found = sizes_of(edits, manifest, spec, shapes)
+    if found[f"M_{grid.id}"] <= 64:
+        assert profile.admits(found)
+
+
 def test_points_of_a_profile_are_in_order_and_halos_may_be_empty(engine: EngineSpec) -> None:
     for profile in engine.profiles:
         for name, (least, usual, largest) in profile.dims.items():
@@ -120,6 +142,12 @@ def test_row_counts(texts: tuple[str, ...], counts: tuple[int, ...]) -> None:
 def test_row_counts_that_are_none(text: str) -> None:
     with pytest.raises(BuildRequestError, match=r"a row count from 1 to 256, a share of the rows like 2%, or all; got"):
         row_counts((text,), 256)
+
+
+def test_stacks_have_at_most_a_quarter_of_the_rows() -> None:
+    assert stacked_counts((5, 26, 256), 256) == (5, 26, 64)
+    assert stacked_counts((200, 256), 256) == (64,)
+    assert stacked_counts((1, 2), 2) == (1,)
 
 
 def test_no_row_counts() -> None:

@@ -7,8 +7,8 @@ import types
 
 import pytest
 
-from retouch.bundle import Bundle
-from retouch.engines.tensorrt import load_library
+from retouch.bundle import Bundle, StackSpec
+from retouch.engines import load_library
 from retouch.errors import BuildRequestError, EngineMissingError
 from retouch.trt_plugins import BuildOptions, Precision, Target, build
 from retouch.trt_plugins._graphs import graphs_of
@@ -56,3 +56,11 @@ def test_modes_that_a_bundle_does_not_have(read_only_bundle: Bundle) -> None:
         graphs_of(read_only_bundle, ["corrected"])
     with pytest.raises(BuildRequestError, match="got none"):
         graphs_of(read_only_bundle, [])
+
+
+def test_stacks_of_a_bundle_that_has_none(read_only_bundle: Bundle) -> None:
+    manifest = read_only_bundle.manifest
+    assert [graph.stacked for graph in graphs_of(read_only_bundle, ["cached"], stacked=True)][-1]
+    without = Bundle(read_only_bundle.path, manifest.replace(stacked=StackSpec(None, "it sums over rows")))
+    with pytest.raises(BuildRequestError, match="to have a stacked graph, but it has none: it sums over rows"):
+        graphs_of(without, ["cached"], stacked=True)

@@ -16,14 +16,15 @@ from retouch.export import ExportOptions, export_onnx
 from retouch.trt_plugins import BuildOptions, Target, build, outdated
 from tests.trt_plugins.conftest import write_model
 from tests.trt_plugins.fake_builder import FakeTensorRt
+from tests.trt_plugins.fake_cuda import FakeCuda, driver
 
 
 @pytest.fixture
 def trt(monkeypatch: pytest.MonkeyPatch) -> FakeTensorRt:
     fake = FakeTensorRt("10.14.1")
     monkeypatch.setitem(sys.modules, "tensorrt", fake)
-    for module in ("_compile", "_refit"):
-        monkeypatch.setattr(f"retouch.trt_plugins.{module}.card", lambda: "Fake 4090")
+    monkeypatch.setitem(sys.modules, "cuda.bindings.runtime", FakeCuda())
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", driver())
     return fake
 
 
@@ -33,6 +34,20 @@ def test_engines_for_the_card_that_is_there(bundle: Bundle, trt: FakeTensorRt) -
     assert {engine.spec.devices for engine in engines} == {("Fake 4090",)}
     assert {engine.spec.traits for engine in engines} == {("version-compatible",)}
     assert (trt.libraries, trt.caches, trt.previews) == ([], [], set())
+
+
+def test_another_card_wants_engines_of_its_own(
+    bundle: Bundle, trt: FakeTensorRt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = BuildOptions(Target.TENSORRT, rows=("all",))
+    made = build(bundle, options)
+    assert outdated(Bundle.open(bundle.path), options) == []
+    monkeypatch.setattr(FakeCuda, "card", b"Fake 5090\0")
+    assert len(outdated(Bundle.open(bundle.path), options)) == len(made)
+    assert {engine.spec.devices for engine in build(bundle.path, options)} == {("Fake 5090",)}
+    monkeypatch.setitem(sys.modules, "cuda.bindings.runtime", None)
+    with pytest.raises(EngineMissingError, match="cuda-bindings"):
+        outdated(Bundle.open(bundle.path), options)
 
 
 def test_the_timing_cache_goes_from_build_to_build(bundle: Bundle, trt: FakeTensorRt, tmp_path: Path) -> None:
@@ -77,8 +92,10 @@ def test_a_release_that_loses_biases_is_not_used(bundle: Bundle, trt: FakeTensor
 
 
 def test_tensorrt_rtx_needs_a_card_for_engines_without_weights(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(EngineMissingError, match="nvidia-smi"):
+    card = FakeCuda()
+    monkeypatch.setattr(card, "cudaGetDeviceCount", lambda: (35, None))
+    monkeypatch.setitem(sys.modules, "cuda.bindings.runtime", card)
+    with pytest.raises(EngineMissingError, match="NVIDIA GPU with its driver .*got: error 35"):
         build(bundle, BuildOptions(Target.TENSORRT_RTX, refit=True))
 
 

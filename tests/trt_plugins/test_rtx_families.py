@@ -23,9 +23,9 @@ OPTIONS = BuildOptions(Target.TENSORRT_RTX, rows=("10%",), group_norm=("cached",
         pytest.param("unet2d_condition_tiny", "float16", marks=pytest.mark.slow),
     ],
 )
-def test_base_and_edit_graphs_become_engines(name: str, precision: str, reference_cache: Path, tmp_path: Path) -> None:
+def test_base_and_edit_graphs_become_engines(name: str, precision: str, reference_models: Path, tmp_path: Path) -> None:
     options = ExportOptions(precision=precision, verify=False)
-    bundle = export_onnx(export_reference(name, reference_cache), tmp_path / "bundle", options)
+    bundle = export_onnx(export_reference(name, reference_models), tmp_path / "bundle", options)
     made = build(bundle, OPTIONS)
     assert {"base.onnx", "edit.onnx"} <= {engine.spec.graph for engine in made}
     for engine in made:

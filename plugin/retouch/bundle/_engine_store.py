@@ -36,9 +36,9 @@ def check_writable(bundle: Path, target: str) -> None:
 def store_engine(bundle: Path, contents: memoryview, spec: EngineSpec) -> str:
     """Writes an engine into a bundle and lists it in the manifest; returns its path in the bundle.
 
-    It takes the place of the engine of the same graph, target, precision and outputs. The file is complete before the
-    manifest names it, and the old one goes only after that: whatever happens in between, the manifest names what is
-    there.
+    It takes the place of the engine of the same graph, target, precision, devices and outputs. The file is complete
+    before the manifest names it, and the old one goes only after that: whatever happens in between, the manifest names
+    what is there.
 
     Args:
         bundle: the bundle's directory.
@@ -49,7 +49,9 @@ def store_engine(bundle: Path, contents: memoryview, spec: EngineSpec) -> str:
         BundleError: the bundle cannot be written to.
     """
     digest = hashlib.sha256(contents).hexdigest()
-    name = engine_name(spec.target, spec.graph, spec.precision, digest)
+    # Equal contents may be engines for different devices: what one is made from and by tells them apart.
+    own = hashlib.sha256(f"{digest}{spec.source}".encode()).hexdigest()
+    name = engine_name(spec.target, spec.graph, spec.precision, own)
     spec = dataclasses.replace(spec, file=FileSpec(contents.nbytes, digest))
     try:
         (bundle / name).parent.mkdir(parents=True, exist_ok=True)
@@ -67,9 +69,9 @@ def store_engine(bundle: Path, contents: memoryview, spec: EngineSpec) -> str:
 
 
 def _same_place(one: EngineSpec, other: EngineSpec) -> bool:
-    """Whether one is there for what the other is; the groups of a graph's prepared inputs are engines of their own."""
-    alike = (one.graph, one.target, one.precision) == (other.graph, other.target, other.precision)
-    return alike and not {*one.outputs}.isdisjoint(other.outputs)
+    """Whether one is there for what the other is; groups of a graph's prepared inputs are engines of their own."""
+    kind, of_other = ((it.graph, it.target, it.precision, it.devices) for it in (one, other))
+    return kind == of_other and not {*one.outputs}.isdisjoint(other.outputs)
 
 
 def _sweep(bundle: Path, listed: set[str]) -> None:

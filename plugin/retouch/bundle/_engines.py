@@ -40,11 +40,11 @@ class EngineSpec:
 
     Attributes:
         graph: the graph's file.
-        target: what runs it: ``tensorrt-rtx`` or ``tensorrt``.
+        target: what runs it: ``tensorrt-rtx``, ``tensorrt`` or ``ort``.
         version: version of the library that built it; another one does not read it.
         precision: ``float32``, ``tf32``, ``float16`` or ``bfloat16``.
-        devices: compute capabilities that it runs on, like ``8.9``, or the name of the one card that it was tuned on;
-            none means what the library builds for by itself.
+        devices: compute capabilities that it runs on, like ``8.9``, the name of the one card that it was tuned on, or
+            execution providers of ONNX Runtime; none means what the library builds for by itself.
         traits: what else it is, among ``TRAITS``.
         outputs: names of its outputs.
         profiles: what sizes it is made for, smallest first; empty if no dim is open.

@@ -38,12 +38,16 @@ _GroupNorm = Annotated[
     list[str] | None, typer.Option(help="GroupNorm modes to build edit graphs of; default: all that the bundle has.")
 ]
 _Device = Annotated[
-    list[str] | None, typer.Option(help="Compute capability to build for, like 8.9; tensorrt-rtx only.")
+    list[str] | None,
+    typer.Option(help="What to build for: a compute capability like 8.9 (tensorrt-rtx), an execution provider (ort)."),
 ]
 _Compatible = Annotated[
     bool, typer.Option("--version-compatible", help="Let newer TensorRTs of the same major version run the engines.")
 ]
-_Plugins = Annotated[bool, typer.Option("--plugins", help="Run Retouch's operators by its plugins; tensorrt only.")]
+_Plugins = Annotated[
+    bool, typer.Option("--plugins", help="Run Retouch's operators by its CUDA kernels; tensorrt and ort.")
+]
+_Stacked = Annotated[bool, typer.Option("--stacked", help="Engines for several edits of one base run at once, too.")]
 _Refit = Annotated[
     bool, typer.Option("--refit", help="Engines without weights, which they take from the bundle when they are loaded.")
 ]
@@ -69,6 +73,7 @@ def build_command(
     device: _Device = None,
     version_compatible: _Compatible = False,
     plugins: _Plugins = False,
+    stacked: _Stacked = False,
     refit: _Refit = False,
     timing_cache: _TimingCache = None,
     engines_from: _From = None,
@@ -84,7 +89,7 @@ def build_command(
     Exits with 0 if everything is there, 1 if a library is missing or refuses a graph, 2 on bad input, and 3 if
     --check finds something to build.
     """
-    flags = {"version_compatible": version_compatible, "plugins": plugins, "refit": refit}
+    flags = {"version_compatible": version_compatible, "plugins": plugins, "stacked": stacked, "refit": refit}
     options = _options(engine, precision, profile, group_norm, device, flags, timing_cache)
     if what.suffix == _BUILD_FILE:
         if options is not None:

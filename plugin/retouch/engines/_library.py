@@ -1,4 +1,4 @@
-"""The only import of TensorRT, made when an engine is built or run."""
+"""The import of a library that builds or runs engines, made when that is done."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from retouch.engines.tensorrt._target import Target
+from retouch.engines._target import Target
 from retouch.errors import EngineMissingError
 
 __all__ = ["Library", "load_library"]
@@ -14,7 +14,7 @@ __all__ = ["Library", "load_library"]
 
 @dataclass(frozen=True)
 class Library:
-    """A TensorRT that builds and runs engines.
+    """A library that builds and runs engines.
 
     Attributes:
         target: what its engines are for.

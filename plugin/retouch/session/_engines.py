@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from retouch.bundle import Bundle
-from retouch.engines import Engine
-from retouch.engines.ort import OrtEngine, Provider
-from retouch.engines.tensorrt import Target, TensorRtEngine
+from retouch.engines import Engine, Target
+from retouch.engines.ort import OrtEngine, PrebuiltOrtEngine, Provider
+from retouch.engines.tensorrt import TensorRtEngine
 from retouch.errors import RetouchError
 from retouch.states import DeviceTier, StateStore
 
@@ -23,10 +23,10 @@ def checked_engine(name: str, providers: Sequence[Provider] | None, threads: int
     """
     if name not in ENGINES:
         raise RetouchError(f"Expected engine to be one of {', '.join(map(repr, ENGINES))}, got {name!r}.")
-    if name != ORT and (providers is not None or threads is not None):
+    if name not in (ORT, Target.ORT) and (providers is not None or threads is not None):
         raise RetouchError(
             f"Expected no providers and no threads for engine {name!r}, which runs on a GPU; got {providers!r} and "
-            f"{threads!r}. They are options of {ORT!r}."
+            f"{threads!r}. They are options of {ORT!r} and {Target.ORT.value!r}."
         )
     return name
 
@@ -37,9 +37,13 @@ def start_engine(name: str, bundle: Bundle, providers: Sequence[Provider] | None
     Raises:
         EngineMissingError: what it needs is not installed, or there is no GPU.
     """
-    return OrtEngine(providers, threads) if name == ORT else TensorRtEngine(bundle, Target(name))
+    if name == ORT:
+        return OrtEngine(providers, threads)
+    if name == Target.ORT:
+        return PrebuiltOrtEngine(bundle, providers, threads)
+    return TensorRtEngine(bundle, Target(name))
 
 
 def make_store(name: str) -> StateStore:
     """A store for what runs on an engine keep, where the engine has it."""
-    return StateStore() if name == ORT else StateStore(DeviceTier())
+    return StateStore() if name in (ORT, Target.ORT) else StateStore(DeviceTier())

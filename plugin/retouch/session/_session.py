@@ -70,8 +70,8 @@ class EditSession:
                 keep what it needs: ``cached`` keeps less, ``corrected`` serves all, and so does ``auto`` where it has
                 a choice.
             store: where runs are kept; ``None`` means in memory, on a GPU in its memory, until the session closes.
-            engine: what runs the graphs: ``onnxruntime``, or ``tensorrt-rtx`` or ``tensorrt`` for engines that were
-                built from the bundle (``retouch build``).
+            engine: what runs the graphs: ``onnxruntime``, or ``tensorrt-rtx``, ``tensorrt`` or ``ort`` (ONNX Runtime)
+                for what was built from the bundle ahead of time (``retouch build``).
 
         Raises:
             RetouchError: there is no such mode or engine, or the engine has no providers or threads.

@@ -38,7 +38,10 @@ def execute_many(runtime: Runtime, edits: Sequence[Edit], start: float, *, fallb
     results: list[Result] = []
     for group in groups:
         reason = against or _reason_alone(runtime, group[0])
-        if len(group) > 1:
+        refused = _refusal(runtime, group) if len(group) > 1 else None
+        if refused is not None:
+            reason = refused
+        elif len(group) > 1:
             try:
                 results += _execute_stack(runtime, group, start)
                 continue
@@ -89,6 +92,14 @@ def _reason_against(runtime: Runtime, edits: Sequence[Edit]) -> str | None:
     editable = runtime.manifest.editable.input
     digests = {tuple(value.digest for name, value in edit.feeds.items() if name != editable) for edit in edits}
     return "the edits have different conditions" if len(digests) > 1 else None
+
+
+def _refusal(runtime: Runtime, edits: Sequence[Edit]) -> str | None:
+    """Why the engine does not take so many rows together, ``None`` if it does."""
+    spec = runtime.manifest.stacked.graph
+    assert spec is not None
+    program = runtime.programs.edit(spec, record=False)
+    return program.refusal(runtime.regions.stacked_inputs([edit.region for edit in edits], spec))
 
 
 def _execute_stack(runtime: Runtime, edits: Sequence[Edit], start: float) -> list[Result]:

@@ -32,7 +32,7 @@ def recipe(image_model: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--engine", "openvino"], "Expected --engine to be one of tensorrt-rtx, tensorrt, got 'openvino'"),
+        (["--engine", "openvino"], "Expected --engine to be one of tensorrt-rtx, tensorrt, ort, got 'openvino'"),
         (["--precision", "int8"], "Expected --precision to be one of float32, tf32, float16, bfloat16, got 'int8'"),
         (["--profile", "2%"], "Expected --profile rows=2%,10%,all, got '2%'"),
         (["--output", "elsewhere"], "--output is for build files"),

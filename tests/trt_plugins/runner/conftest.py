@@ -9,7 +9,7 @@ import pytest
 
 from retouch import EditSession
 from retouch.bundle import Bundle
-from retouch.engines.tensorrt import Target
+from retouch.engines import Target
 from retouch.export import ExportOptions, export_onnx
 from retouch.trt_plugins import BuildOptions, build
 from tests.trt_plugins import fake_runtime

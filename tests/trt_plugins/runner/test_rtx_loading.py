@@ -17,7 +17,8 @@ import tensorrt_rtx
 
 from retouch import EditSession
 from retouch.bundle import Bundle, EngineSpec, FileSpec, update_manifest
-from retouch.engines.tensorrt import Messages, Target, TensorRtEngine, load_library, logger
+from retouch.engines import Target, load_library
+from retouch.engines.tensorrt import Messages, TensorRtEngine, logger
 from retouch.engines.tensorrt._loaded import deserialise
 from retouch.errors import EngineError, EngineMissingError, NonFiniteError, RetouchError
 from retouch.export import ExportOptions, export_onnx
@@ -122,7 +123,7 @@ def test_the_library_says_why_it_does_not_load_an_engine() -> None:
 
 
 def test_options_and_machines_that_do_not_fit(built: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(RetouchError, match="one of 'onnxruntime', 'tensorrt-rtx', 'tensorrt', got 'trt'"):
+    with pytest.raises(RetouchError, match="one of 'onnxruntime', 'tensorrt-rtx', 'tensorrt', 'ort', got 'trt'"):
         EditSession(built, engine="trt")
     with pytest.raises(RetouchError, match="no providers and no threads"):
         EditSession(built, threads=1, engine=ENGINE)

@@ -6,6 +6,12 @@ __all__ = [
     # The engine
     "OrtEngine",
     "Provider",
+    # Models built ahead of time
+    "COMPILING",
+    "CUSTOM_OPS",
+    "PrebuiltOrtEngine",
+    "compiled",
+    "custom_ops_library",
     # Graphs with states
     "InPlaceBinding",
     "InPlaceProgram",
@@ -16,8 +22,11 @@ __all__ = [
     "HugePages",
 ]
 
+from retouch.engines.ort._compile import COMPILING, compiled
+from retouch.engines.ort._custom_ops import CUSTOM_OPS, custom_ops_library
 from retouch.engines.ort._engine import OrtEngine, Provider
 from retouch.engines.ort._huge_pages import HugePages
 from retouch.engines.ort._in_place import InPlaceBinding, InPlaceProgram
+from retouch.engines.ort._prebuilt import PrebuiltOrtEngine
 from retouch.engines.ort._prune import prune_file
 from retouch.engines.ort._runtime import load_onnxruntime

@@ -40,13 +40,13 @@ _FATAL_ONLY = 3
 """Severity from which onnxruntime logs; what it warns of (initializers it folded away) is not the user's business."""
 
 
-def _explained(graph: Path, error: str, providers: Sequence[str]) -> str:
+def _explained(name: str, error: str, providers: Sequence[str]) -> str:
     advice = (
         "These providers have no bfloat16 kernels for it: export the model with --precision float32 or float16."
         if "bfloat16" in error or "NOT_IMPLEMENTED" in error
         else "If the file is whole, update onnxruntime or choose other providers."
     )
-    return f"ONNX Runtime ({', '.join(providers)}) cannot load {graph.name}: {error.strip()}. {advice}"
+    return f"ONNX Runtime ({', '.join(providers)}) cannot load {name}: {error.strip()}. {advice}"
 
 
 class OrtEngine:
@@ -174,26 +174,62 @@ class OrtEngine:
             )
         return InPlaceProgram(self._session(graph, None))
 
-    def _session(self, graph: Path, outputs: Sequence[str] | None) -> onnxruntime.InferenceSession:
+    def load(
+        self, model: str | bytes, folder: Path, name: str, library: Path | None = None
+    ) -> onnxruntime.InferenceSession:
+        """A session of a model on the engine's providers.
+
+        Args:
+            model: the path of a file, or its contents.
+            folder: where its weights are.
+            name: what to call it in messages.
+            library: custom operators that it has.
+
+        Raises:
+            EngineMissingError: onnxruntime, or a provider that was asked for, is not there.
+            EngineError: onnxruntime cannot load it.
+        """
         runtime = self._runtime()
+        options = self.session_options(folder, library)
+        # Devices are how every release takes a plug-in; naming providers as well would undo it.
+        named = {} if self.kernels else {"providers": list(self._asked or self.providers)}
+        try:
+            session = runtime.InferenceSession(model, options, **named)
+        except Exception as error:  # onnxruntime's errors have no other class in common
+            raise EngineError(_explained(name, str(error), self.providers)) from error
+        # A provider whose libraries do not load is left out with no more than a warning.
+        require_providers(self.providers, session.get_providers(), "to load")
+        return session
+
+    def session_options(self, folder: Path, library: Path | None = None) -> onnxruntime.SessionOptions:
+        """Options with Retouch's kernels, where the engine has them; other providers are named beside them.
+
+        Args:
+            folder: where a model's weights are.
+            library: custom operators that it has.
+        """
+        options = self._runtime().SessionOptions()
+        options.log_severity_level = _FATAL_ONLY
+        options.inter_op_num_threads = 1
+        if self._threads is not None:
+            options.intra_op_num_threads = self._threads
+        if self.kernels:
+            options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
+            options.add_provider_for_devices(list(self.kernels.devices), {})
+        if library is not None:
+            options.register_custom_ops_library(str(library))
+        # A graph that was cut down is given as bytes, which do not say where the weights file lies.
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+        return options
+
+    def _session(self, graph: Path, outputs: Sequence[str] | None) -> onnxruntime.InferenceSession:
         model: str | bytes = str(graph)
         folder = graph.parent
         if outputs is not None or read_shared(folder) is not None:
             pruned = prune_file(graph, outputs)
             folder = relocate(pruned, folder)
             model = pruned.SerializeToString()
-        options = self._session_options(runtime, folder)
-        # Devices are how every release takes a plug-in; naming providers as well would undo it.
-        named = {} if self.kernels else {"providers": list(self._asked or self.providers)}
-        if self.kernels:
-            options.add_provider_for_devices(list(self.kernels.devices), {})
-        try:
-            session = runtime.InferenceSession(model, options, **named)
-        except Exception as error:  # onnxruntime's errors have no other class in common
-            raise EngineError(_explained(graph, str(error), self.providers)) from error
-        # A provider whose libraries do not load is left out with no more than a warning.
-        require_providers(self.providers, session.get_providers(), "to load")
-        return session
+        return self.load(model, folder, graph.name)
 
     def _find_kernels(self) -> Availability:
         names = {item if isinstance(item, str) else item[0] for item in self._asked}
@@ -211,15 +247,3 @@ class OrtEngine:
         if not self.kernels:
             require_providers(self.providers, runtime.get_available_providers(), "in the installed onnxruntime")
         return runtime
-
-    def _session_options(self, runtime: ModuleType, folder: Path) -> onnxruntime.SessionOptions:
-        options = runtime.SessionOptions()
-        options.log_severity_level = _FATAL_ONLY
-        options.inter_op_num_threads = 1
-        if self.kernels:
-            options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
-        if self._threads is not None:
-            options.intra_op_num_threads = self._threads
-        # A graph that was cut down is given as bytes, which do not say where the weights file lies.
-        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
-        return options

@@ -5,12 +5,9 @@ from __future__ import annotations
 __all__ = [
     # The engine
     "TensorRtEngine",
-    # What it runs
-    "Target",
-    # The libraries, for who builds engines
-    "Library",
+    # The library's messages and the card, for who builds engines
     "Messages",
-    "load_library",
+    "card_name",
     "logger",
     # Graphs as their parsers take them
     "with_given_operands",
@@ -19,9 +16,8 @@ __all__ = [
     "plugin_library",
 ]
 
+from retouch.engines.tensorrt._cuda import card_name
 from retouch.engines.tensorrt._engine import TensorRtEngine
 from retouch.engines.tensorrt._given_operands import with_given_operands
-from retouch.engines.tensorrt._library import Library, load_library
 from retouch.engines.tensorrt._messages import Messages, logger
 from retouch.engines.tensorrt._plugins import PLUGIN_LIBRARY, plugin_library
-from retouch.engines.tensorrt._target import Target

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from retouch.engines.tensorrt._dlpack import CUDA_DEVICE
 from retouch.errors import DeviceMemoryError, EngineError, EngineMissingError
 
-__all__ = ["Cuda"]
+__all__ = ["Cuda", "card_name"]
 
 _RUNTIME = "cuda.bindings.runtime"
 _DRIVER = "cuda.bindings.driver"
@@ -138,6 +138,15 @@ class Cuda:
     def _text(self, error: Any) -> str:  # noqa: ANN401
         _, text = self._runtime.cudaGetErrorString(error)
         return _decoded(text)
+
+
+def card_name() -> str:
+    """The name of the first card that the process sees.
+
+    Raises:
+        EngineMissingError: CUDA's bindings are not installed, or there is no card.
+    """
+    return Cuda().name
 
 
 def _decoded(text: bytes | str) -> str:

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retouch.bundle import PLUGINS, STRIPPED, VERSION_COMPATIBLE, Bundle
+from retouch.engines._library import load_library
 from retouch.engines._protocol import Value
+from retouch.engines._target import Target
 from retouch.engines.tensorrt._cuda import Cuda
 from retouch.engines.tensorrt._dlpack import borrowed
 from retouch.engines.tensorrt._engine_choice import choose_engine, missing_engine, read_engine
-from retouch.engines.tensorrt._library import load_library
 from retouch.engines.tensorrt._loaded import deserialise
 from retouch.engines.tensorrt._memory import DeviceMemory
 from retouch.engines.tensorrt._messages import Messages, logger
@@ -24,7 +25,6 @@ from retouch.engines.tensorrt._program import TensorRtProgram
 from retouch.engines.tensorrt._refit import fill_weights
 from retouch.engines.tensorrt._rows import merged, taken
 from retouch.engines.tensorrt._slot import Slots
-from retouch.engines.tensorrt._target import Target
 from retouch.engines.tensorrt._tensor import DeviceTensor
 
 __all__ = ["TensorRtEngine"]
@@ -102,7 +102,7 @@ class TensorRtEngine:
             EngineError: the engine was built by another version, or for other cards, or does not load.
             BundleError: its file is missing, truncated or changed.
         """
-        name = choose_engine(self._bundle.manifest, self._target, graph.name, outputs)
+        name = choose_engine(self._bundle.manifest, self._target, graph.name, outputs, self._cuda)
         if name is None:
             raise missing_engine(self._bundle.path, self._bundle.manifest, self._target, graph.name)
         spec = self._bundle.manifest.engines[name]
@@ -110,7 +110,7 @@ class TensorRtEngine:
 
     def refusal(self, graph: Path) -> str | None:
         """Why the engine cannot run a graph of the bundle, ``None`` if it can."""
-        if choose_engine(self._bundle.manifest, self._target, graph.name, None) is not None:
+        if choose_engine(self._bundle.manifest, self._target, graph.name, None, self._cuda) is not None:
             return None
         return f"no engine of {graph.name} was built for {self._target}"
 
@@ -129,9 +129,8 @@ class TensorRtEngine:
                 contents = read_engine(self._bundle, name, self._library, self._cuda)
                 if PLUGINS in spec.traits:
                     load_plugins(self._library, self._runtime)
-                if VERSION_COMPATIBLE in spec.traits:
-                    # Such an engine brings the runtime that reads it, and perhaps plugins: code of the host.
-                    self._runtime.engine_host_code_allowed = True
+                # Such an engine brings the runtime that reads it, and perhaps plugins: code of the host.
+                self._runtime.engine_host_code_allowed = VERSION_COMPATIBLE in spec.traits
                 loaded = deserialise(self._library, self._runtime, spec, contents, self._messages)
                 if STRIPPED in spec.traits:
                     fill_weights(self._library, self._logger, loaded, self._bundle)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from retouch.bundle import VERSION_COMPATIBLE, Bundle, EngineSpec, Manifest
+from retouch.engines._library import Library
+from retouch.engines._target import Target
 from retouch.engines.tensorrt._cuda import Cuda
-from retouch.engines.tensorrt._library import Library
-from retouch.engines.tensorrt._target import Target
 from retouch.errors import EngineError, EngineMissingError
 
 __all__ = ["choose_engine", "missing_engine", "read_engine"]
@@ -17,17 +17,24 @@ _CURRENT = "current"
 """How TensorRT-RTX names the card of the machine that builds."""
 
 
-def choose_engine(manifest: Manifest, target: Target, graph: str, outputs: Sequence[str] | None) -> str | None:
+def choose_engine(
+    manifest: Manifest, target: Target, graph: str, outputs: Sequence[str] | None, cuda: Cuda
+) -> str | None:
     """The name of the engine of a graph that has those outputs; ``None`` if there is none.
 
-    If there are several, in several precisions, the one that was built last comes last and is taken.
+    If there are several, the one that was built last comes last and is taken, of those that run on the card.
     """
     names = [
         name
         for name, spec in manifest.engines.items()
         if spec.target == target and spec.graph == graph and (outputs is None or {*outputs} <= {*spec.outputs})
     ]
-    return names[-1] if names else None
+    here = [name for name in names if _runs_on(manifest.engines[name], cuda)]
+    return (here or names)[-1] if names else None
+
+
+def _runs_on(spec: EngineSpec, cuda: Cuda) -> bool:
+    return not spec.devices or bool({cuda.capability, cuda.name, _CURRENT} & {*spec.devices})
 
 
 def missing_engine(bundle: Path, manifest: Manifest, target: Target, graph: str) -> EngineMissingError:
@@ -60,7 +67,7 @@ def _check(bundle: Path, spec: EngineSpec, library: Library, cuda: Cuda) -> None
             f"Expected an engine of {spec.graph} for {spec.target} {library.version}, which is installed, got one of "
             f"{spec.version}: engines run on the version that built them. {again}, or install {spec.version}."
         )
-    if spec.devices and not {cuda.capability, cuda.name, _CURRENT} & {*spec.devices}:
+    if not _runs_on(spec, cuda):
         raise EngineError(
             f"Expected an engine of {spec.graph} for {cuda.name} (compute capability {cuda.capability}), got one for "
             f"{', '.join(spec.devices)}. {again} on a machine with such a card, or for it with --device."

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from retouch.bundle import EngineSpec
-from retouch.engines.tensorrt._library import Library
+from retouch.engines._library import Library
 from retouch.engines.tensorrt._messages import Messages
 from retouch.errors import EngineError
 

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from retouch.engines.tensorrt._library import Library
-from retouch.engines.tensorrt._target import Target
+from retouch.engines._library import Library
+from retouch.engines._target import Target
 from retouch.errors import EngineMissingError
 
 __all__ = ["PLUGIN_LIBRARY", "load_plugins", "plugin_library"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from retouch.bundle import Bundle, relocate
+from retouch.engines._library import Library
 from retouch.engines.ort import prune_file
 from retouch.engines.tensorrt._given_operands import with_given_operands
-from retouch.engines.tensorrt._library import Library
 from retouch.engines.tensorrt._loaded import LoadedEngine
 from retouch.errors import EngineError
 
