@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from retouch.errors import EngineMissingError
 
-__all__ = ["Buffer", "Card", "TorchCard"]
+__all__ = ["REPEATS", "WARM_UP", "Buffer", "Card", "TorchCard"]
 
-_WARM_UP = 3
-_REPEATS = 20
+WARM_UP = 3
+REPEATS = 20
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,19 @@ class Card(Protocol):
     def captured(self, run: Callable[[], object]) -> Callable[[], None]:
         """What a function starts, as one launch where the card can."""
 
+    def synchronise(self) -> None:
+        """Waits for everything that was started."""
+
     def copy_milliseconds(self, size: int) -> float:
         """The time of the card's own copy of so many bytes."""
 
-    def attention_milliseconds(self, heads: int, queries: int, keys: int, width: int) -> float:
-        """The time of the framework's attention in float16."""
+    def matmul_milliseconds(self, rows: int, depth: int, columns: int) -> float:
+        """The time of the framework's matrix product in float16."""
 
-    def conv_milliseconds(self, size: int, channels: int) -> float:
+    def attention_milliseconds(self, heads: int, queries: int, keys: int, width: int) -> float | None:
+        """The time of the framework's attention in float16, ``None`` if it has none."""
+
+    def conv_milliseconds(self, size: int, channels: int) -> float | None:
         """The time of the framework's 3x3 convolution of ``size`` squared positions in float16, channels last."""
 
 
@@ -100,10 +106,10 @@ class TorchCard:
     def milliseconds(self, run: Callable[[], None]) -> float:
         """The median time between two events around what a function starts."""
         torch = self._torch
-        for _ in range(_WARM_UP):
+        for _ in range(WARM_UP):
             run()
         times = []
-        for _ in range(_REPEATS):
+        for _ in range(REPEATS):
             start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             start.record()
             run()
@@ -118,7 +124,7 @@ class TorchCard:
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
-            for _ in range(_WARM_UP):
+            for _ in range(WARM_UP):
                 run()
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
@@ -126,6 +132,18 @@ class TorchCard:
             run()
         replay: Callable[[], None] = graph.replay
         return replay
+
+    def synchronise(self) -> None:
+        """Waits for everything that was started."""
+        self._torch.cuda.synchronize()
+
+    def matmul_milliseconds(self, rows: int, depth: int, columns: int) -> float:
+        """The time of matmul."""
+        torch = self._torch
+        left, right = (
+            torch.randn(*shape, dtype=torch.float16, device="cuda") for shape in ((rows, depth), (depth, columns))
+        )
+        return self.milliseconds(lambda: torch.matmul(left, right))
 
     def copy_milliseconds(self, size: int) -> float:
         """The time of a copy within the card's memory."""

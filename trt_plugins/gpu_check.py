@@ -1,7 +1,8 @@
 """Checks and times the CUDA kernels on a card: ``python -m retouch.trt_plugins.gpu_check``.
 
-Needs a CUDA build of PyTorch and ``make kernels``; no TensorRT, unless engines are to be timed. Writes
-``gpu_check.json`` and ``gpu_check.md``.
+Needs a CUDA build of PyTorch, or CuPy, and ``make kernels``; no TensorRT, unless engines are to be timed. Writes
+``gpu_check.json`` and ``gpu_check.md``. Without PyTorch there are no whole steps, and attention and convolutions are
+compared with CuPy's matrix product.
 Exits with 1 if a kernel is wrong, with 2 if there is no card or no library.
 """
 
@@ -17,7 +18,8 @@ from pathlib import Path
 from retouch.engines import Target
 from retouch.errors import RetouchError
 from retouch.files import replace_text
-from retouch.trt_plugins._card import Card, TorchCard
+from retouch.trt_plugins._card import Card
+from retouch.trt_plugins._cupy_card import CupyCard, find_card
 from retouch.trt_plugins._engine_timings import EngineTiming, time_engines
 from retouch.trt_plugins._kernel_checks import KernelCheck, check_kernels
 from retouch.trt_plugins._kernel_library import KernelLibrary
@@ -63,7 +65,8 @@ def run(card: Card, library: KernelLibrary, sizes: Sizes | None = None, steps: S
     if not all(check.passed for check in checks):
         return GpuReport(card.name, checks, ())
     timings = tuple(time_kernels(card, library, sizes))
-    return GpuReport(card.name, checks, timings, tuple(time_steps(card, library, steps or StepSizes())))
+    timed = () if isinstance(card, CupyCard) else tuple(time_steps(card, library, steps or StepSizes()))
+    return GpuReport(card.name, checks, timings, timed)
 
 
 def page(report: GpuReport) -> str:
@@ -80,8 +83,9 @@ def page(report: GpuReport) -> str:
         f"{timing.share:.0%} of {timing.against} |"
         for timing in report.timings
     ]
-    lines += ["", "| step, float16 | active rows | edit ms | dense ms | times faster | error | |"]
-    lines += ["|---|---|---|---|---|---|---|", *map(_step_line, report.steps)]
+    if report.steps:
+        lines += ["", "| step, float16 | active rows | edit ms | dense ms | times faster | launch us | error | |"]
+        lines += ["|---|---|---|---|---|---|---|---|", *map(_step_line, report.steps)]
     if report.engines:
         lines += ["", "| engines | active rows | edit ms | base ms | times faster |", "|---|---|---|---|---|"]
         lines += map(_engine_line, report.engines)
@@ -90,8 +94,8 @@ def page(report: GpuReport) -> str:
 
 def _step_line(step: StepTiming) -> str:
     times = f"{step.edit_milliseconds:.3f} | {step.dense_milliseconds:.3f} | {step.speedup:.1f}"
-    verdict = "right" if step.passed else "WRONG"
-    return f"| {step.step} | {step.rows} ({step.share:.0%}) | {times} | {step.error:.1e} | {verdict} |"
+    verdict = f"{step.error:.1e} | {'right' if step.passed else 'WRONG'}"
+    return f"| {step.step} | {step.rows} ({step.share:.0%}) | {times} | {step.launch_microseconds:.0f} | {verdict} |"
 
 
 def _engine_line(run: EngineTiming) -> str:
@@ -111,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         library = KernelLibrary(options.library)
-        report = run(TorchCard(), library)
+        report = run(find_card(), library)
         if options.tensorrt is not None:
             engines = tuple(time_engines(options.tensorrt, Target(options.target), StepSizes().shares))
             report = dataclasses.replace(report, engines=engines)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 from retouch.errors import EngineMissingError
 from retouch.trt_plugins import gpu_check
 from retouch.trt_plugins._card import Buffer
+from retouch.trt_plugins._cupy_card import find_card
 from retouch.trt_plugins._kernel_checks import check_kernels
 from retouch.trt_plugins._kernel_library import KernelLibrary
 from retouch.trt_plugins._kernel_timings import Sizes
@@ -26,7 +29,7 @@ STEPS = StepSizes(
     "cpu",
     "float32",
 )
-SMALL = Sizes(12, 1 << 12, 16, 4, (8,), 1, 16, 40, (32,))
+SMALL = Sizes(12, (1 << 12,), 16, 4, (8,), 1, (16,), 40, (32,), (8, 8, 8))
 
 
 class Host:
@@ -51,6 +54,13 @@ class Host:
             run()
 
         return start
+
+    def synchronise(self) -> None:
+        pass
+
+    def matmul_milliseconds(self, rows: int, depth: int, columns: int) -> float:
+        left, right = np.ones((rows, depth)), np.ones((depth, columns))
+        return self.milliseconds(lambda: left @ right)
 
     def copy_milliseconds(self, size: int) -> float:
         return self.milliseconds(lambda: np.ones(size, np.uint8).copy())
@@ -90,10 +100,15 @@ def test_every_kernel_is_checked_and_timed(host_library: Path) -> None:
     ]
     assert [timing.what.partition(",")[0] for timing in report.timings] == [
         "gather_rows",
+        "scatter_rows in place",
+        "row_linear",
         "edit_conv",
         "edit_attention",
+        "group_moments",
+        "edit_group_norm",
     ]
     assert all(timing.rate > 0 and timing.share > 0 for timing in report.timings)
+    assert all(step.launch_microseconds > 0 for step in report.steps)
     assert [(step.step, step.rows) for step in report.steps] == [("DiT", 1), ("DiT", 9), ("UNet", 1), ("UNet", 4)]
     text = gpu_check.page(report)
     assert "| UNet | 4 (100%) |" in text and "engines" not in text
@@ -119,8 +134,60 @@ def test_without_a_card_or_a_library(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert list(tmp_path.iterdir()) == []
 
 
+class Cupy(types.ModuleType):
+    """Stands in for CuPy, whose arrays behave as numpy's, on the host."""
+
+    def __init__(self) -> None:
+        super().__init__("cupy")
+        self.__version__ = "14"
+        properties = {"name": b"Fake 4090", "major": 8, "minor": 9}
+        runtime = types.SimpleNamespace(
+            getDeviceCount=lambda: 1,
+            getDeviceProperties=lambda _: properties,
+            runtimeGetVersion=lambda: 13000,
+            deviceSynchronize=lambda: None,
+        )
+        self.cuda = types.SimpleNamespace(
+            runtime=runtime, Event=Moment, get_elapsed_time=lambda start, stop: (stop.at - start.at) * 1e3
+        )
+
+    def asarray(self, array: np.ndarray) -> Any:
+        return array.copy().view(Held)
+
+    def asnumpy(self, array: Any) -> np.ndarray:
+        return np.asarray(array).copy()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+class Held(np.ndarray):
+    @property
+    def data(self) -> Any:
+        return types.SimpleNamespace(ptr=self.ctypes.data)
+
+
+class Moment:
+    def record(self) -> None:
+        self.at = time.perf_counter()
+
+    def synchronize(self) -> None:
+        pass
+
+
+def test_cupy_serves_where_torch_reaches_no_card(host_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(EngineMissingError, match="this torch sees none.*Without torch: Expected cupy"):
+        find_card()
+    monkeypatch.setitem(sys.modules, "cupy", Cupy())
+    report = gpu_check.run(find_card(), KernelLibrary(host_library), SMALL)
+    assert report.passed and report.card == "Fake 4090 (8.9), CUDA 13000, cupy 14"
+    assert {timing.against for timing in report.timings} == {"copy", "matmul"}
+    assert report.steps == () and "step" not in gpu_check.page(report)
+
+
 def test_the_command_writes_its_report(host_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_check, "TorchCard", Host)
+    monkeypatch.setattr(gpu_check, "find_card", Host)
     monkeypatch.setattr(gpu_check, "Sizes", lambda: SMALL)
     monkeypatch.setattr(gpu_check, "StepSizes", lambda: STEPS)
     assert gpu_check.main(["--library", str(host_library), "--out", str(tmp_path)]) == 0

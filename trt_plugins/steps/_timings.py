@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ from retouch.trt_plugins.steps._unet import UnetStep
 
 __all__ = ["StepSizes", "StepTiming", "active_block", "step_error", "time_steps"]
 
+_LAUNCHES = 20
 _TOLERANCE = 3e-2
 """Of a whole step in float16, whose dense form rounds as often."""
 
@@ -52,6 +54,7 @@ class StepTiming:
         rows: their number.
         edit_milliseconds: the median time of an edit step.
         dense_milliseconds: the median time of a dense step.
+        launch_microseconds: time that the host takes to launch a captured edit step.
         error: Euclidean norm of the difference from a full evaluation of what an edit means, over that of its result.
     """
 
@@ -60,6 +63,7 @@ class StepTiming:
     rows: int
     edit_milliseconds: float
     dense_milliseconds: float
+    launch_microseconds: float
     error: float
 
     @property
@@ -99,8 +103,21 @@ def _timed(card: Card, step: Step, shares: tuple[float, ...]) -> Iterator[StepTi
         rows = changed[place_of(active, changed)].contiguous()
         run = card.captured(lambda r=rows, p=place: step.edit(r, kept, p))  # type: ignore[misc]
         edit = card.milliseconds(run)
+        launch = _launch_microseconds(card, run)
         error = step_error(step, base, changed, kept, active)
-        yield StepTiming(step.name, share, int(active.sum()), edit, dense, error)
+        yield StepTiming(step.name, share, int(active.sum()), edit, dense, launch, error)
+
+
+def _launch_microseconds(card: Card, run: Callable[[], None]) -> float:
+    """The median time of a call that starts what was captured, with nothing to wait for."""
+    times = []
+    for _ in range(_LAUNCHES):
+        card.synchronise()
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    card.synchronise()
+    return float(np.median(times)) * 1e6
 
 
 def step_error(step: Step, base: Any, changed: Any, kept: Mapping[str, Any], active: NDArray[np.bool_]) -> float:  # noqa: ANN401
