@@ -12,6 +12,7 @@ from retouch.cli._build import build_command
 from retouch.cli._doctor import doctor
 from retouch.cli._edit import edit
 from retouch.cli._export import export
+from retouch.cli._image import image
 from retouch.cli._inspect import inspect
 from retouch.cli._run import run
 from retouch.cli._text import text
@@ -54,4 +55,5 @@ app = typer.Typer(
 for _command in (export, run, edit, bench, validate, inspect, doctor):
     app.command()(_command)
 app.command("build")(build_command)
+app.add_typer(image, name="image")
 app.add_typer(text, name="text")

@@ -18,9 +18,10 @@ from retouch.cli._regions import MASK_HELP, REGION_HELP, ROWS_HELP, RegionOption
 from retouch.cli._results import JSON_HELP, output_stems, result_console, write_json, write_outputs
 from retouch.cli._run import ENGINE_HELP, GROUP_NORM_HELP, THREADS_HELP, save_run
 from retouch.cli._steps import Steps
-from retouch.errors import ResultFileError
+from retouch.errors import ResultFileError, RunFileError
 from retouch.files import Kind, StagedDirectory
 from retouch.region import POLICIES
+from retouch.sampling import GENERATION_FILE
 from retouch.session import ENGINES, EditSession, GroupNormMode, Report
 from retouch.states import read_record
 
@@ -77,6 +78,10 @@ def edit(
     json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help=JSON_HELP)] = None,
 ) -> None:
     """Computes what changes in a recorded run when feeds change inside a region."""
+    if (run / GENERATION_FILE).is_file():
+        raise RunFileError(
+            f"Expected a run of one model, got {run}, which holds an image of a pipeline. Use `retouch image edit`."
+        )
     options = RegionOptions(region or [], mask, rows, policy, dilate)
     levels = Range.parse(png_range)
     task = _Task(run, bundle, feeds or [], options, group_norm, fallback, threads, engine, output, commit, levels)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retouch.bundle import TensorSpec
-from retouch.errors import EngineMissingError, FeedError
+from retouch.errors import EngineMissingError, FeedError, ResultFileError
 
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 _PREVIEW_CHANNELS = (1, 3)
@@ -87,6 +87,34 @@ def write_previews(folder: Path, stem: str, array: NDArray[Any], levels: Range) 
         name = stem if len(pixels) == 1 else f"{stem}.{number}"
         picture = np.moveaxis(image, 0, -1).squeeze(-1) if image.shape[0] == 1 else np.moveaxis(image, 0, -1)
         _pillow().fromarray(picture).save(folder / f"{name}.png")
+
+
+def write_picture(path: Path, pixels: NDArray[np.uint8]) -> None:
+    """Writes an image [H, W, 3], or a grey one [H, W].
+
+    Raises:
+        ResultFileError: it cannot be written.
+    """
+    pillow = _pillow()
+    try:
+        pillow.fromarray(pixels).save(path)
+    except (OSError, ValueError) as error:
+        raise ResultFileError(
+            f"Expected to write the picture {path}, got: {error}. Give a file like image.png in a folder that exists."
+        ) from error
+
+
+def write_heat(path: Path, heat: NDArray[np.float32], shape: tuple[int, int] | None = None) -> None:
+    """Writes values [H, W] between 0 and 1 as black to white, every one as a square of pixels if a shape asks for more.
+
+    Raises:
+        ResultFileError: it cannot be written.
+    """
+    grey = np.round(255 * np.clip(heat, 0, 1)).astype(np.uint8)
+    if shape is not None:
+        rows, columns = (np.arange(new) * old // new for new, old in zip(shape, heat.shape, strict=True))
+        grey = grey[np.ix_(rows, columns)]
+    write_picture(path, grey)
 
 
 def has_pillow() -> bool:

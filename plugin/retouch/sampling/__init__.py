@@ -22,10 +22,13 @@ __all__ = [
     "edit",
     "edit_many",
     # A text-to-image pipeline
+    "GENERATION_FILE",
     "Generation",
+    "GenerationRecord",
     "GenerationReport",
     "PromptEdit",
     "TextToImage",
+    "read_generation_record",
     # Where to edit, and in which direction
     "Direction",
     "Injection",
@@ -40,6 +43,7 @@ from retouch.sampling._direction import Direction, Injection
 from retouch.sampling._edit import edit, edit_many
 from retouch.sampling._generate import Progress, generate
 from retouch.sampling._generation import Generation, GenerationReport
+from retouch.sampling._generation_directory import GENERATION_FILE, GenerationRecord, read_generation_record
 from retouch.sampling._prompt_edit import PromptEdit
 from retouch.sampling._proposal import Proposal, propose_region
 from retouch.sampling._recording import Recording

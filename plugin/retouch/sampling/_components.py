@@ -56,8 +56,11 @@ class Components:
         graphs = {name: root / parts[name]["graph" if name == "text_encoder" else "bundle"] for name in _PARTS}
         return cls(root, graphs["unet"], graphs["vae_decoder"], graphs["text_encoder"], root / "tokenizer")
 
-    def scheduler(self) -> Scheduler:
-        """The scheduler that the pipeline came with.
+    def scheduler(self, name: str | None = None) -> Scheduler:
+        """The scheduler that the pipeline came with, or another one with its options.
+
+        Args:
+            name: class of the other one in diffusers.
 
         Raises:
             SamplingError: this diffusers does not know it.
@@ -65,11 +68,12 @@ class Components:
         import diffusers
 
         folder = self.root / "scheduler"
-        name = _json(folder / "scheduler_config.json").get("_class_name", "")
-        kind: Any = getattr(diffusers, name, None)
-        if kind is None:
+        wanted = name or _json(folder / "scheduler_config.json").get("_class_name", "")
+        kind: Any = getattr(diffusers, wanted, None)
+        if not hasattr(kind, "set_timesteps"):
+            where = f"in {folder}" if name is None else "by name, like 'EulerDiscreteScheduler'"
             raise SamplingError(
-                f"Expected a scheduler that diffusers {diffusers.__version__} knows in {folder}, got {name!r}. Install "
+                f"Expected a scheduler that diffusers {diffusers.__version__} knows {where}, got {wanted!r}. Install "
                 "a newer diffusers, or give a scheduler."
             )
         scheduler: Scheduler = kind.from_pretrained(str(folder))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from retouch.sampling._save_generation import save_generation
 from retouch.sampling._trajectory import Trajectory, TrajectoryReport
 from retouch.session import Report, Run
 
@@ -56,6 +60,19 @@ class Generation:
     def bytes(self) -> int:
         """The size of the states that are kept, the decoder's included."""
         return self.trajectory.bytes + (0 if self.decoded is None else self.decoded.bytes)
+
+    def save(self, path: str | os.PathLike[str], *, extend: Callable[[Path], None] | None = None) -> None:
+        """Write the generation and its states into a directory, in one step, for :meth:`TextToImage.load`.
+
+        Args:
+            path: the directory; that of a generation is replaced.
+            extend: called with the directory before it is put in place, to put further files into it.
+
+        Raises:
+            RunError: it was not recorded, or its states are gone.
+            RunFileError: it cannot be written, or the directory holds something else.
+        """
+        save_generation(self, Path(path), extend)
 
     def close(self) -> None:
         """Drop the states that this generation made; those of its base stay. Doing it twice is fine."""

@@ -63,7 +63,7 @@ def states_for(trajectory: Trajectory, index: int, stepper: Stepper, missing: Mi
         runs = trajectory.steps[place].runs
         if {run.id for run in runs} <= set(trajectory.denoiser.session.runs()):
             return Source(runs, abs(place - index))
-    if missing is MissingStates.RECOMPUTE and trajectory.report is None:
+    if missing is MissingStates.RECOMPUTE and trajectory.region is None:
         step = trajectory.steps[index]
         latents = stepper.scaled(step.latents, index)
         return Source(trajectory.denoiser.base(latents, step.time, trajectory.conditions, record=True), 0, True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+import os
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,13 +19,13 @@ from retouch.region import Region, RegionPolicy
 from retouch.sampling._change import Change
 from retouch.sampling._components import TEXT, Components
 from retouch.sampling._conditions import Conditions
-from retouch.sampling._decoder import Decoder
-from retouch.sampling._denoiser import Denoiser, Guidance
+from retouch.sampling._denoiser import Denoiser
 from retouch.sampling._direction import Direction, Injection
 from retouch.sampling._edit import edit_many
 from retouch.sampling._generate import Callback, generate
 from retouch.sampling._generation import Generation, GenerationReport
-from retouch.sampling._prompt import PromptEncoder
+from retouch.sampling._load_generation import load_generation
+from retouch.sampling._parts import Parts
 from retouch.sampling._prompt_edit import PromptEdit
 from retouch.sampling._proposal import Proposal, propose_region
 from retouch.sampling._recording import Recording
@@ -34,8 +34,6 @@ from retouch.sampling._states import MissingStates
 from retouch.sampling._trajectory import Trajectory
 from retouch.session import ENGINES, EditSession, GroupNormMode
 from retouch.states import StateStore
-
-_KEPT_PROMPTS = 64
 
 
 class TextToImage:
@@ -55,7 +53,7 @@ class TextToImage:
         providers: Sequence[Provider] | None = None,
         threads: int | None = None,
         *,
-        scheduler: Scheduler | None = None,
+        scheduler: Scheduler | str | None = None,
         group_norm: GroupNormMode | None = None,
         store: StateStore | None = None,
         engine: str = ENGINES[0],
@@ -66,7 +64,8 @@ class TextToImage:
             path: the directory.
             providers: ONNX Runtime execution providers by preference; ``None`` means the CPU.
             threads: threads per run; ``None`` leaves the choice to the engine.
-            scheduler: a scheduler of diffusers; ``None`` means the pipeline's own.
+            scheduler: a scheduler of diffusers, or the name of one, which takes the options of the pipeline's own;
+                ``None`` means that one.
             group_norm: how GroupNorm sees edits; ``None`` means ``auto``, and ``corrected`` for a denoiser that was not
                 calibrated: another prompt moves what GroupNorm sees.
             store: where states are kept; ``None`` means in memory, until the pipeline closes.
@@ -83,7 +82,7 @@ class TextToImage:
             "engine": engine,
         }
         self._group_norm = group_norm
-        self._parts: _Parts | None = None
+        self._parts: Parts | None = None
 
     def open(self) -> Self:
         """The pipeline, with its parts loaded."""
@@ -94,8 +93,7 @@ class TextToImage:
         """Free the sessions, and the states that are not in a store of the caller's own."""
         parts, self._parts = self._parts, None
         if parts is not None:
-            parts.denoiser.session.close()
-            parts.decoder.session.close()
+            parts.close()
 
     def __enter__(self) -> Self:
         return self.open()
@@ -222,6 +220,20 @@ class TextToImage:
             for one, change, trajectory in zip(edits, changes, trajectories, strict=True)
         ]
 
+    def load(self, path: str | os.PathLike[str]) -> Generation:
+        """The generation that :meth:`Generation.save` wrote into a directory; edits of it are those of the saved one.
+
+        It is no edit of another one any more. Runs that two loaded generations have in common, as an edit of the last
+        steps and its base have, are one, and go with the first of them that is closed.
+
+        Raises:
+            RunError: it was made with another model.
+            RunFileError: the directory is no generation, or a file is missing, truncated or changed.
+            SamplingError: the scheduler makes other steps.
+        """
+        parts = self._loaded()
+        return load_generation(Path(path), parts.denoiser, parts.decoder, self._own_scheduler)
+
     def propose_region(self, generation: Generation, prompt: str) -> Proposal:
         """Where another prompt would change an image; its regions are on the grid of the latents."""
         base = generation.trajectory
@@ -236,11 +248,15 @@ class TextToImage:
 
     @cached_property
     def _own_scheduler(self) -> Scheduler:
-        return Components.of(self._path).scheduler() if self._scheduler is None else self._scheduler
+        return (
+            Components.of(self._path).scheduler(self._scheduler)
+            if self._scheduler is None or isinstance(self._scheduler, str)
+            else self._scheduler
+        )
 
-    def _loaded(self) -> _Parts:
+    def _loaded(self) -> Parts:
         if self._parts is None:
-            self._parts = _load(Components.of(self._path), self._session, self._engine)
+            self._parts = Parts.load(Components.of(self._path), self._session, self._engine)
         return self._parts
 
     def _change(self, base: Generation, edit: PromptEdit, policy: str | RegionPolicy | None) -> Change:
@@ -274,22 +290,3 @@ class TextToImage:
         assert trajectory.report is not None, "an edited trajectory has one"
         made = GenerationReport(trajectory.report, report)
         return Generation(image, prompt, base.negative_prompt, trajectory, base, made, kept)
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """What a pipeline consists of, loaded."""
-
-    denoiser: Denoiser
-    decoder: Decoder
-    encode: Callable[[str], NDArray[np.float32]]
-
-
-def _load(components: Components, make: Callable[[Path], EditSession], engine: OrtEngine) -> _Parts:
-    session = make(components.denoiser).open()
-    inputs = {item.name: item for item in session.bundle.manifest.inputs}
-    batch, tokens = inputs[TEXT].shape[:2]
-    denoiser = Denoiser(session, Guidance.BATCH if batch == 2 else Guidance.CALLS)
-    decoder = Decoder(make(components.decoder).open(), *components.scaling())
-    encode = PromptEncoder(components.tokenizer, components.text_encoder, engine, tokens)
-    return _Parts(denoiser, decoder, lru_cache(maxsize=_KEPT_PROMPTS)(encode))

@@ -87,9 +87,9 @@ class Trajectory:
         conditions: what it was asked for.
         steps: its steps, in order.
         latents: the finished latents (read-only).
-        base: the trajectory that it is an edit of, or ``None``.
-        region: the region of that edit.
-        report: how that edit came about.
+        base: the trajectory that it is an edit of; ``None`` if it is none, or was loaded.
+        region: the region of that edit; ``None`` if it is none.
+        report: how that edit came about; ``None`` if it is none, or was loaded.
     """
 
     denoiser: Denoiser = field(repr=False)

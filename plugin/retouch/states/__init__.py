@@ -18,10 +18,12 @@ __all__ = [
     "write_run",
     # Arrays in files
     "FileNames",
+    "read_arrays",
     "write_array",
+    "write_arrays",
 ]
 
-from retouch.states._array_files import FileNames, write_array
+from retouch.states._array_files import FileNames, read_arrays, write_array, write_arrays
 from retouch.states._run_directory import RUN_SCHEMA_VERSION, RunRecord, read_record, read_run, relative_path, write_run
 from retouch.states._store import StateStore
 from retouch.states._tier import DeviceTier, HostTier, StateTier
