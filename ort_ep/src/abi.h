@@ -10,6 +10,7 @@ namespace retouch {
 
 #if ORT_API_VERSION >= 24
 
+using EpFactoryAbi = OrtEpFactory;
 using EpAbi = OrtEp;
 using EpApi = OrtEpApi;
 using KernelImplAbi = OrtKernelImpl;
@@ -32,6 +33,12 @@ struct KernelImplAbi {
   void(ORT_API_CALL* Release)(KernelImplAbi*) noexcept;
   OrtStatus*(ORT_API_CALL* PrePackWeight)(KernelImplAbi*, const OrtValue*, int, OrtAllocator*, PackCache*, bool*) noexcept;
   void* SetSharedPrePackedWeight;
+};
+
+/// Members of 1.24 (environment options, incompatibilities of devices, resources of others, domains of operators), none of
+/// which is needed; the runtime looks whether they are there.
+struct EpFactoryAbi : OrtEpFactory {
+  void* unused[8];
 };
 
 struct EpAbi : OrtEp {

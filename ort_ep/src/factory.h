@@ -1,6 +1,8 @@
 // The factory through which the runtime finds the devices and makes the execution provider.
 #pragma once
 
+#include <array>
+
 #include "kernel_registry.h"
 
 namespace retouch {
@@ -9,11 +11,12 @@ namespace retouch {
 constexpr const char* kProviderName = "RetouchExecutionProvider";
 
 /// Makes execution providers; one per registration of the library.
-class Factory : public OrtEpFactory {
+class Factory : public EpFactoryAbi {
  public:
   Factory();
 
-  Registry& registry() noexcept { return registry_; }
+  /// The kernels that keep their weights in that way.
+  Registry& registry(WeightStorage weights) noexcept { return registries_[static_cast<size_t>(weights)]; }
 
  private:
   static OrtStatus* ORT_API_CALL devices(OrtEpFactory*, const OrtHardwareDevice* const* devices, size_t count, OrtEpDevice** found,
@@ -22,7 +25,7 @@ class Factory : public OrtEpFactory {
                                         const OrtSessionOptions*, const OrtLogger*, OrtEp** made) noexcept;
   static void ORT_API_CALL release(OrtEpFactory*, OrtEp* ep) noexcept;
 
-  Registry registry_;
+  std::array<Registry, kWeightStorages> registries_;
 };
 
 }  // namespace retouch

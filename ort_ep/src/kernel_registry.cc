@@ -33,13 +33,17 @@ class RegisteredKernel : public KernelImplAbi {
   std::unique_ptr<Kernel> kernel_;
 };
 
-OrtStatus* ORT_API_CALL create(void* op, const OrtKernelInfo* info, KernelImplAbi** made) noexcept {
+}  // namespace
+
+OrtStatus* ORT_API_CALL Registry::create(void* entry, const OrtKernelInfo* info, KernelImplAbi** made) noexcept {
   return guarded([&] {
-    *made = new RegisteredKernel(static_cast<const Op*>(op)->make(Attributes(info)));
+    const Entry& given = *static_cast<const Entry*>(entry);
+    *made = new RegisteredKernel(given.op->make(Attributes(info, given.weights)));
   });
 }
 
-void add(KernelRegistry* registry, const char* provider, const Op& op) {
+void Registry::add(KernelRegistry* registry, Entry& entry) const {
+  const Op& op = *entry.op;
   const EpApi* ep = runtime().ep;
   KernelDefBuilder* raw = nullptr;
   check(ep->CreateKernelDefBuilder(&raw));
@@ -47,16 +51,14 @@ void add(KernelRegistry* registry, const char* provider, const Op& op) {
   check(ep->KernelDefBuilder_SetOperatorType(raw, op.name.c_str()));
   check(ep->KernelDefBuilder_SetDomain(raw, kDomain));
   check(ep->KernelDefBuilder_SetSinceVersion(raw, 1, 1));
-  check(ep->KernelDefBuilder_SetExecutionProvider(raw, provider));
+  check(ep->KernelDefBuilder_SetExecutionProvider(raw, provider_));
   const int result = 0;
   if (op.in_place >= 0) check(ep->KernelDefBuilder_AddInputOutputMutableAliases(raw, &op.in_place, &result, 1));
   KernelDef* made = nullptr;
   check(ep->KernelDefBuilder_Build(raw, &made));
   std::unique_ptr<KernelDef, void (*)(KernelDef*)> def(made, ep->ReleaseKernelDef);
-  check(ep->KernelRegistry_AddKernel(registry, made, create, const_cast<Op*>(&op)));
+  check(ep->KernelRegistry_AddKernel(registry, made, create, &entry));
 }
-
-}  // namespace
 
 Registry::~Registry() {
   if (registry_ != nullptr) runtime().ep->ReleaseKernelRegistry(registry_);
@@ -68,7 +70,9 @@ const KernelRegistry* Registry::get() {
     KernelRegistry* made = nullptr;
     check(runtime().ep->CreateKernelRegistry(&made));
     std::unique_ptr<KernelRegistry, void (*)(KernelRegistry*)> owned(made, runtime().ep->ReleaseKernelRegistry);
-    for (const Op& op : ops()) add(made, provider_, op);
+    entries_.clear();
+    for (const Op& op : ops()) entries_.push_back({&op, weights_});
+    for (Entry& entry : entries_) add(made, entry);
     registry_ = owned.release();
   }
   return registry_;

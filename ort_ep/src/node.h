@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "abi.h"
+#include "cpu/weight_storage.h"
 
 namespace retouch {
 
@@ -51,15 +52,19 @@ class Node {
   const OrtNode* node_;
 };
 
-/// The attributes of a node whose kernel is being made.
+/// The attributes of a node whose kernel is being made, and what the session asks of all kernels.
 class Attributes {
  public:
-  explicit Attributes(const OrtKernelInfo* info) noexcept : info_(info) {}
+  Attributes(const OrtKernelInfo* info, WeightStorage weights) noexcept : info_(info), weights_(weights) {}
 
   int64_t integer(const char* name, int64_t otherwise) const;
 
+  /// How packed weights are to be kept.
+  WeightStorage weights() const noexcept { return weights_; }
+
  private:
   const OrtKernelInfo* info_;
+  WeightStorage weights_;
 };
 
 }  // namespace retouch

@@ -72,21 +72,6 @@ void split_rows(const SplitRows& rows) {
   }
 }
 
-/// Fetches ahead in equal shares.
-class Fetching {
- public:
-  Fetching(const Ahead& ahead, size_t shares) : next_(ahead.from), end_(ahead.from + ahead.lines * 64), lines_((ahead.lines + shares - 1) / shares) {}
-
-  inline __attribute__((always_inline)) void share() {
-    for (size_t line = 0; line < lines_ && next_ < end_; ++line, next_ += 64) __builtin_prefetch(next_, 0, 2);
-  }
-
- private:
-  const char* next_;
-  const char* end_;
-  size_t lines_;
-};
-
 void split_weights(const SplitWeights& weights) {
   Fetching fetching(weights.ahead, weights.column_tiles * weights.steps * kTileSide);
   for (size_t tile = 0; tile < weights.column_tiles; ++tile) {
@@ -101,7 +86,7 @@ void split_weights(const SplitWeights& weights) {
         x = _mm512_sub_ps(x, leading(x));
         y = _mm512_sub_ps(y, leading(y));
       }
-      fetching.share();
+      fetching.step();
     }
   }
 }
@@ -169,7 +154,7 @@ void multiply_pair(const MatrixTile& tile, const uint16_t* rows, const uint16_t*
     add();
     rows += kParts * kTileNumbers;
     weights += kParts * kTileNumbers;
-    fetching.share();
+    fetching.step();
   }
   _tile_stored(0, sums, 64);
   if (Right) _tile_stored(1, sums + kSums, 64);

@@ -1,7 +1,21 @@
+#include <immintrin.h>
+
 #include "cpu/instruction_set.h"
 
 constexpr size_t kLanes = 16;
 #include "cpu/vector.h"
+
+namespace retouch {
+namespace {
+
+/// Numbers of float16 as vectors. The form without a mask reads, to a compiler, what was never set.
+inline __attribute__((always_inline)) Vector float16_vector(const uint16_t* from) {
+  return _mm512_maskz_cvtph_ps(0xFFFF, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+}
+
+}  // namespace
+}  // namespace retouch
+
 // These need the vectors.
 #include "cpu/attention_impl.h"
 #include "cpu/depthwise_impl.h"
@@ -11,6 +25,6 @@ constexpr size_t kLanes = 16;
 
 namespace retouch {
 
-const InstructionSet kAvx512 = {"avx512", kLanes, 4, RETOUCH_TILES, finish, weigh_taps, move_moments, spread, 4, {attend<1>, attend<2>, attend<3>, attend<4>}};
+const InstructionSet kAvx512 = {"avx512", kLanes, 4, RETOUCH_TILES, RETOUCH_WIDEN, finish, weigh_taps, move_moments, spread, 4, {attend<1>, attend<2>, attend<3>, attend<4>}};
 
 }  // namespace retouch

@@ -7,6 +7,7 @@
 #include "cpu/moments.h"
 #include "cpu/tail.h"
 #include "cpu/tile.h"
+#include "cpu/weight_storage.h"
 
 namespace retouch {
 
@@ -16,8 +17,9 @@ struct InstructionSet {
   /// Numbers in a vector, and vectors in a panel of weights.
   size_t lanes;
   size_t vectors;
-  /// By rows and by vectors of columns, from one on.
-  TileFunction tiles[kMaxTileRows][kMaxTileVectors];
+  /// By the weights' storage, by rows and by vectors of columns, from one on.
+  TileFunction tiles[kWeightStorages][kMaxTileRows][kMaxTileVectors];
+  WidenFunction widen[kWeightStorages];
   TailFunction finish;
   DepthwiseFunction weigh_taps;
   MomentFunction move_moments;

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cpu/ahead.h"
+
 namespace retouch {
 
 /// Rows and columns of a tile, and the depth of one step.
@@ -32,12 +34,6 @@ struct SplitRows {
   size_t steps;
   /// Per tile of rows and step: a tile of every part.
   uint16_t* out;
-};
-
-/// Memory to be fetched meanwhile, by lines of a cache; may be empty.
-struct Ahead {
-  const char* from;
-  size_t lines;
 };
 
 /// Some columns of a panel of weights, a piece of their depth.

@@ -1,9 +1,8 @@
 #include "cpu/row_product.h"
 
 #include <algorithm>
-#include <new>
 
-#include "cpu/instruction_set.h"
+#include "cpu/scratch.h"
 #include "cpu/weight_memory.h"
 
 namespace retouch {
@@ -15,45 +14,15 @@ constexpr size_t kBlockDepth = 256;
 constexpr size_t kTaskBytes = 1 << 20;
 constexpr size_t kLeastTaskRows = 96;
 
-/// Numbers in a cache line, and how far ahead of their use weights are fetched where nothing else fetches them.
-constexpr size_t kLine = 16;
-constexpr size_t kAhead = 1024;
+/// Bytes by which weights are fetched ahead of their use where nothing else fetches them.
+constexpr size_t kAhead = 4096;
 
 /// Fewer rows do not pay for taking weights apart.
 constexpr size_t kLeastMatrixRows = 128;
 /// Taking rows apart costs the same for any number of columns, and narrow products do not earn it back.
 constexpr size_t kLeastMatrixColumns = 128;
-/// Depth of the pieces that are taken apart for matrix instructions; a task's rows, and panels.
-constexpr size_t kPieceDepth = 128;
-constexpr size_t kMatrixRows = 512;
-constexpr size_t kMatrixPanels = 4;
 
 size_t divided_up(size_t a, size_t b) { return (a + b - 1) / b; }
-
-Ahead share_of(const Ahead& all, size_t share, size_t shares) {
-  const size_t begin = all.lines * share / shares, end = all.lines * (share + 1) / shares;
-  return {all.from + begin * kLine * sizeof(float), end - begin};
-}
-
-/// Memory of a thread for numbers that were taken apart, aligned to cache lines.
-template <typename Number>
-class Scratch {
- public:
-  Number* get(size_t count) {
-    if (count > size_) {
-      memory_.reset(static_cast<Number*>(::operator new(count * sizeof(Number), std::align_val_t{64})));
-      size_ = count;
-    }
-    return memory_.get();
-  }
-
- private:
-  struct Release {
-    void operator()(Number* memory) const { ::operator delete(memory, std::align_val_t{64}); }
-  };
-  std::unique_ptr<Number, Release> memory_;
-  size_t size_ = 0;
-};
 
 /// A part of the depth: several whole taps, or some channels of one tap.
 struct Block {
@@ -71,16 +40,21 @@ Block block_at(size_t depth, const Rows& rows, size_t wanted) {
 
 }  // namespace
 
-RowProduct::RowProduct(const Source& source, size_t depth, size_t columns)
-    : set_(instruction_set()), matrix_(matrix_functions()), depth_(depth), columns_(columns), panels_(divided_up(columns, set_.panel())), packed_(weight_memory(divided_up(columns, set_.lanes) * set_.lanes * depth)) {
-  const size_t lanes = set_.lanes;
-  float* to = packed_.get();
-  for (size_t begin = 0; begin < columns; begin += set_.panel()) {
-    const size_t valid = std::min(set_.panel(), columns - begin), width = divided_up(valid, lanes) * lanes;
-    for (size_t k = 0; k < depth; ++k, to += width) {
-      const float* from = source.data + k * source.depth_stride + begin * source.column_stride;
-      for (size_t n = 0; n < valid; ++n) to[n] = from[n * source.column_stride];
-      std::fill(to + valid, to + width, 0.0F);
+RowProduct::RowProduct(const Source& source, size_t depth, size_t columns, WeightStorage storage)
+    : set_(instruction_set()),
+      matrix_(matrix_functions()),
+      storage_(storage),
+      depth_(depth),
+      columns_(columns),
+      panels_(divided_up(columns, set_.panel())),
+      packed_(weight_memory(divided_up(columns, set_.lanes) * set_.lanes * depth * bytes_of(storage))) {
+  const size_t bytes = bytes_of(storage);
+  char* to = packed_.get();
+  for (size_t panel = 0; panel < panels_; ++panel) {
+    const size_t first = panel * set_.panel(), valid = std::min(set_.panel(), columns - first), width = width_of(panel);
+    for (size_t k = 0; k < depth; ++k, to += width * bytes) {
+      keep_weights(storage, source.data + k * source.depth_stride + first * source.column_stride, source.column_stride, valid, to);
+      std::fill(to + valid * bytes, to + width * bytes, '\0');
     }
   }
 }
@@ -106,12 +80,13 @@ void RowProduct::run(const Context& context, const Rows& rows, size_t count, con
 }
 
 void RowProduct::run_panel(const Rows& rows, const PerColumn& bias, const TailTile& target, size_t panel) const {
+  static thread_local Scratch<float> scratch;
   const size_t count = target.rows, first = panel * set_.panel(), valid = target.columns;
   float* sums = target.sum == nullptr ? target.out : target.sum;
   const bool plain = target.tail.is_empty() && target.sum == nullptr;
-  const size_t vectors = divided_up(valid, set_.lanes), width = vectors * set_.lanes, groups = divided_up(count, kMaxTileRows);
-  const float* weights = packed_.get() + first * depth_;
-  const float* end = packed_.get() + (panels_ - 1) * set_.panel() * depth_;
+  const size_t vectors = divided_up(valid, set_.lanes), groups = divided_up(count, kMaxTileRows);
+  // Several groups read the same weights, which are made float32 for all of them at once.
+  const WeightStorage read = groups == 1 ? storage_ : WeightStorage::kFloat32;
   Tile tile{};
   tile.row_stride = rows.taps;
   tile.bias = bias;
@@ -126,25 +101,18 @@ void RowProduct::run_panel(const Rows& rows, const PerColumn& bias, const TailTi
     tile.taps = block.taps;
     tile.first_channel = block.first_channel;
     tile.channels = block.channels;
-    tile.weights = weights + begin * width;
     tile.first = begin == 0;
-    // What is read next is fetched meanwhile, a part by every group: the next block, which may be the next panel's.
-    const float* next = tile.weights + size * width;
-    const size_t lines = width / kLine, own = divided_up(lines, groups);
-    const bool more = groups > 1 && next + size * width <= end;
+    const Ahead own = kept(panel, begin, size), next = next_after(own);
+    tile.weights = read == storage_ ? own.from : reinterpret_cast<const char*>(float32_weights(panel, begin, size, scratch));
+    // The first block was not fetched by one before it, and with a single group there is none to fetch ahead for.
+    const bool alone = groups == 1 || (begin == 0 && read == storage_);
     for (size_t group = 0; group < groups; ++group) {
       const size_t from = count * group / groups, to = count * (group + 1) / groups;
       tile.rows = rows.pointers + from * rows.taps + block.tap;
       tile.out = sums + from * columns_;
       tile.sample = (target.sample + from) % tile.samples;
-      tile.next = more && group * own < lines ? next + group * own * size * kLine : nullptr;
-      tile.next_lines = own;
-      // The first block was not fetched by one before it, and with a single group there is none to fetch ahead for.
-      if (group == 0 && (begin == 0 || groups == 1)) {
-        tile.next = tile.weights + kAhead;
-        tile.next_lines = lines;
-      }
-      set_.tiles[to - from - 1][vectors - 1](tile);
+      tile.ahead = group == 0 && alone ? Ahead{own.from + kAhead, own.lines} : next.share(group, groups);
+      set_.tiles[static_cast<size_t>(read)][to - from - 1][vectors - 1](tile);
       // The rows are complete and still at hand.
       if (begin + size == depth_ && !plain) set_.finish(part_of(target, from, to - from, 0, valid));
     }
@@ -152,59 +120,26 @@ void RowProduct::run_panel(const Rows& rows, const PerColumn& bias, const TailTi
   }
 }
 
-void RowProduct::run_matrix(const Context& context, const Rows& rows, const TailTile& target) const {
-  const size_t chunks = divided_up(target.rows, kMatrixRows), groups = divided_up(panels_, kMatrixPanels);
-  context.parallel_for(chunks * groups, [&](size_t task) {
-    const size_t chunk = task / groups, group = task % groups;
-    const size_t begin = chunk * kMatrixRows, end = std::min(target.rows, begin + kMatrixRows);
-    const TailTile part = part_of(target, begin, end - begin, 0, columns_);
-    multiply_panels({rows.pointers + begin * rows.taps, rows.taps, rows.channels}, part, panels_ * group / groups, panels_ * (group + 1) / groups);
-  });
+Ahead RowProduct::kept(size_t panel, size_t depth, size_t count) const {
+  const size_t bytes = bytes_of(storage_), width = width_of(panel);
+  const char* from = packed_.get() + (panel * set_.panel() * depth_ + depth * width) * bytes;
+  return {from, divided_up(count * width * bytes, kCacheLine)};
 }
 
-void RowProduct::multiply_panels(const Rows& rows, const TailTile& target, size_t first_panel, size_t last_panel) const {
-  static thread_local Scratch<uint16_t> row_scratch, weight_scratch;
-  static thread_local Scratch<float> sum_scratch;
-  constexpr size_t kMost = kPieceDepth / kStepDepth * kParts * kTileNumbers, kWidth = kTilePair * kTileSide;
-  const size_t row_tiles = divided_up(target.rows, kTileSide), first_column = first_panel * set_.panel();
-  const size_t columns = std::min(columns_, last_panel * set_.panel()) - first_column;
-  const size_t row_step = divided_up(columns, kTileSide) * kTileSide * kTileSide;
-  uint16_t* split_rows = row_scratch.get(row_tiles * kMost);
-  uint16_t* split_weights = weight_scratch.get(kTilePair * kMost);
-  float* sums = sum_scratch.get(row_tiles * row_step);
-  for (size_t begin = 0; begin < depth_; begin += kPieceDepth) {
-    const size_t size = std::min(kPieceDepth, depth_ - begin), steps = divided_up(size, kStepDepth);
-    matrix_->split_rows({rows.pointers, target.rows, rows.taps, rows.channels, begin, steps, split_rows});
-    for (size_t column = 0; column < columns; column += kWidth) {
-      const size_t panel = (first_column + column) / set_.panel(), inner = (first_column + column) % set_.panel();
-      const size_t tiles = divided_up(std::min(kWidth, columns - column), kTileSide);
-      const bool turns = column + kWidth >= columns;
-      const size_t next_column = turns ? first_column : first_column + column + kWidth;
-      const Ahead next = ahead_at(next_column, turns ? begin + kPieceDepth : begin);
-      matrix_->split_weights({weights_of(panel, begin) + inner, width_of(panel), size, tiles, steps, split_weights, share_of(next, 0, 2)});
-      float* first = sums + column * kTileSide;
-      matrix_->multiply({split_rows, split_weights, target.rows, tiles, steps, begin == 0, first, row_step, share_of(next, 1, 2)});
-    }
-  }
-  for (size_t row = 0; row < target.rows; row += kTileSide, sums += row_step)
-    for (size_t column = 0; column < columns; column += kTileSide) {
-      TailTile part = part_of(target, row, std::min(kTileSide, target.rows - row), first_column + column, std::min(kTileSide, columns - column));
-      part.from = sums + column * kTileSide;
-      part.from_stride = kTileSide;
-      set_.finish(part);
-    }
+Ahead RowProduct::next_after(const Ahead& block) const {
+  const Ahead last = kept(panels_ - 1, 0, depth_);
+  const char* from = block.from + block.lines * kCacheLine;
+  const std::ptrdiff_t left = (last.from - from) / static_cast<std::ptrdiff_t>(kCacheLine) + static_cast<std::ptrdiff_t>(last.lines);
+  return {from, std::min(block.lines, static_cast<size_t>(std::max<std::ptrdiff_t>(left, 0)))};
 }
 
-Ahead RowProduct::ahead_at(size_t column, size_t depth) const {
-  if (depth >= depth_) return {nullptr, 0};
-  // Where a panel is wider than what is taken apart at once, its parts are fetched as shares of the panel.
-  const size_t panel = column / set_.panel(), inner = column % set_.panel(), width = width_of(panel);
-  const size_t lines = std::min(kPieceDepth, depth_ - depth) * width / kLine, shares = divided_up(width, kTilePair * kTileSide);
-  return share_of({reinterpret_cast<const char*>(weights_of(panel, depth)), lines}, inner / (kTilePair * kTileSide), shares);
-}
-
-const float* RowProduct::weights_of(size_t panel, size_t depth) const {
-  return packed_.get() + panel * set_.panel() * depth_ + depth * width_of(panel);
+const float* RowProduct::float32_weights(size_t panel, size_t depth, size_t count, Scratch<float>& scratch) const {
+  const Ahead own = kept(panel, depth, count);
+  if (storage_ == WeightStorage::kFloat32) return reinterpret_cast<const float*>(own.from);
+  const size_t numbers = count * width_of(panel);
+  float* wide = scratch.get(numbers);
+  set_.widen[static_cast<size_t>(storage_)](own.from, numbers, wide);
+  return wide;
 }
 
 size_t RowProduct::width_of(size_t panel) const {

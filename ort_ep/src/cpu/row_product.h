@@ -6,6 +6,8 @@
 
 #include "context.h"
 #include "cpu/instruction_set.h"
+#include "cpu/scratch.h"
+#include "cpu/weight_storage.h"
 
 namespace retouch {
 
@@ -36,7 +38,7 @@ class RowProduct {
     size_t column_stride;
   };
 
-  RowProduct(const Source& source, size_t depth, size_t columns);
+  RowProduct(const Source& source, size_t depth, size_t columns, WeightStorage storage);
 
   size_t columns() const noexcept { return columns_; }
   size_t depth() const noexcept { return depth_; }
@@ -49,15 +51,21 @@ class RowProduct {
   void run_matrix(const Context& context, const Rows& rows, const TailTile& target) const;
   void multiply_panels(const Rows& rows, const TailTile& target, size_t first_panel, size_t last_panel) const;
   Ahead ahead_at(size_t column, size_t depth) const;
-  const float* weights_of(size_t panel, size_t depth) const;
+
+  /// Where weights of a panel lie, `count` rows of them from a depth on; what lies behind such a block; and the weights as
+  /// float32, in the scratch if they are kept as something else.
+  Ahead kept(size_t panel, size_t depth, size_t count) const;
+  Ahead next_after(const Ahead& block) const;
+  const float* float32_weights(size_t panel, size_t depth, size_t count, Scratch<float>& scratch) const;
   size_t width_of(size_t panel) const;
 
   const InstructionSet& set_;
   const MatrixFunctions* matrix_;
+  WeightStorage storage_;
   size_t depth_;
   size_t columns_;
   size_t panels_;
-  std::shared_ptr<float> packed_;
+  std::shared_ptr<char> packed_;
 };
 
 }  // namespace retouch

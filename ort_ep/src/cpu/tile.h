@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 
+#include "cpu/ahead.h"
 #include "cpu/tail.h"
 
 namespace retouch {
@@ -20,10 +21,9 @@ struct Tile {
   size_t first_channel;
   size_t channels;
   /// The block's part of the panel: for every tap and channel the weights of all the panel's columns.
-  const float* weights;
-  /// What comes after it, to be fetched meanwhile; null if that is not worth it. Lines per channel.
-  const float* next;
-  size_t next_lines;
+  const char* weights;
+  /// What is read after it, to be fetched meanwhile.
+  Ahead ahead;
   /// The first block starts from the bias (or zero if null), the others from what is in `out`.
   PerColumn bias;
   bool first;
@@ -37,6 +37,9 @@ struct Tile {
 };
 
 using TileFunction = void (*)(const Tile&);
+
+/// Writes so many kept weights, whole vectors of them, as float32.
+using WidenFunction = void (*)(const char* from, size_t count, float* to);
 
 constexpr size_t kMaxTileRows = 6;
 constexpr size_t kMaxTileVectors = 4;

@@ -1,5 +1,6 @@
 // The tiles. Included once by the source of each instruction set, behind its vectors.
 #include "cpu/tile.h"
+#include "cpu/weights_impl.h"
 
 namespace retouch {
 namespace {
@@ -9,7 +10,7 @@ inline __attribute__((always_inline)) size_t columns_of(const Tile& tile, size_t
   return tile.columns > v * kLanes ? tile.columns - v * kLanes : 0;
 }
 
-template <size_t Rows, size_t Vectors>
+template <WeightStorage Storage, size_t Rows, size_t Vectors>
 void compute(const Tile& tile) {
   Vector sum[Rows][Vectors];
   const bool whole = tile.columns >= Vectors * kLanes;
@@ -25,22 +26,19 @@ void compute(const Tile& tile) {
       }
     }
   }
-  const float* weights = tile.weights;
-  const float* next = tile.next;
+  const auto* weights = reinterpret_cast<const typename Kept<Storage>::Number*>(tile.weights);
+  Fetching fetching(tile.ahead, tile.taps * tile.channels);
   for (size_t tap = 0; tap < tile.taps; ++tap) {
     const float* row[Rows];
     for (size_t r = 0; r < Rows; ++r)
       row[r] = reinterpret_cast<const float*>(tile.rows[r * tile.row_stride + tap]) + tile.first_channel;
     for (size_t k = 0; k < tile.channels; ++k) {
       Vector weight[Vectors];
-      for (size_t v = 0; v < Vectors; ++v) weight[v] = load(weights + v * kLanes);
+      for (size_t v = 0; v < Vectors; ++v) weight[v] = Kept<Storage>::read(weights + v * kLanes);
       for (size_t r = 0; r < Rows; ++r)
         for (size_t v = 0; v < Vectors; ++v) sum[r][v] += row[r][k] * weight[v];
       weights += Vectors * kLanes;
-      if (next != nullptr) {
-        for (size_t line = 0; line < tile.next_lines; ++line) __builtin_prefetch(next + line * 16, 0, 2);
-        next += tile.next_lines * 16;
-      }
+      fetching.step();
     }
   }
   for (size_t r = 0; r < Rows; ++r)
@@ -57,6 +55,9 @@ void compute(const Tile& tile) {
 }  // namespace
 }  // namespace retouch
 
-#define RETOUCH_TILE_ROW(rows) {compute<rows, 1>, compute<rows, 2>, compute<rows, 3>, compute<rows, 4>}
+#define RETOUCH_TILE_ROW(storage, rows) {compute<storage, rows, 1>, compute<storage, rows, 2>, compute<storage, rows, 3>, compute<storage, rows, 4>}
+#define RETOUCH_TILES_OF(storage)                                                                              \
+  {RETOUCH_TILE_ROW(storage, 1), RETOUCH_TILE_ROW(storage, 2), RETOUCH_TILE_ROW(storage, 3), RETOUCH_TILE_ROW(storage, 4), \
+   RETOUCH_TILE_ROW(storage, 5), RETOUCH_TILE_ROW(storage, 6)}
 #define RETOUCH_TILES \
-  { RETOUCH_TILE_ROW(1), RETOUCH_TILE_ROW(2), RETOUCH_TILE_ROW(3), RETOUCH_TILE_ROW(4), RETOUCH_TILE_ROW(5), RETOUCH_TILE_ROW(6) }
+  {RETOUCH_TILES_OF(WeightStorage::kFloat32), RETOUCH_TILES_OF(WeightStorage::kFloat16), RETOUCH_TILES_OF(WeightStorage::kBfloat16)}

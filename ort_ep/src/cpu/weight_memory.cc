@@ -48,10 +48,10 @@ class Pages {
 
 }  // namespace
 
-std::shared_ptr<float> weight_memory(size_t count) {
+std::shared_ptr<char> weight_memory(size_t bytes) {
   static std::mutex mutex;
   static std::weak_ptr<Pages> open;
-  const size_t bytes = rounded_up(count * sizeof(float), kAlignment);
+  bytes = rounded_up(bytes, kAlignment);
   std::lock_guard<std::mutex> lock(mutex);
   std::shared_ptr<Pages> pages = open.lock();
   char* taken = pages == nullptr ? nullptr : pages->take(bytes);
@@ -60,7 +60,7 @@ std::shared_ptr<float> weight_memory(size_t count) {
     taken = pages->take(bytes);
     open = pages;
   }
-  return std::shared_ptr<float>(pages, reinterpret_cast<float*>(taken));
+  return std::shared_ptr<char>(pages, taken);
 }
 
 }  // namespace retouch

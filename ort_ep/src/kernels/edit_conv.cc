@@ -17,7 +17,7 @@ size_t tail_operand(bool batch) { return batch ? kBias + 2 : kBias + 1; }
 
 class EditConv : public Kernel {
  public:
-  EditConv(const TailForm& tail, bool batch) : tail_(tail), batch_(batch) {}
+  EditConv(const TailForm& tail, bool batch, WeightStorage weights) : tail_(tail), batch_(batch), weights_(weights) {}
 
   bool pack(size_t input, const Tensor& constant) override {
     if (input != kWeight || constant.shape.rank() != 2) return false;
@@ -35,9 +35,9 @@ class EditConv : public Kernel {
   }
 
  private:
-  static RowProduct packed(const Tensor& weight) {
+  RowProduct packed(const Tensor& weight) const {
     const size_t columns = static_cast<size_t>(weight.shape[0]), depth = static_cast<size_t>(weight.shape[1]);
-    return RowProduct({weight.as<float>(), 1, depth}, depth, columns);
+    return RowProduct({weight.as<float>(), 1, depth}, depth, columns, weights_);
   }
 
   void compute_with(const Context& context, const RowTable& table, const RowProduct& product) const {
@@ -58,6 +58,7 @@ class EditConv : public Kernel {
 
   TailForm tail_;
   bool batch_;
+  WeightStorage weights_;
   std::unique_ptr<RowProduct> product_;
 };
 
@@ -79,7 +80,7 @@ bool claims(const Node& node, const TailForm& tail, bool batch) {
 
 Op edit_conv(const TailForm& tail, bool batch) {
   return {(batch ? kBatch : "") + (kName + tail.name()), -1, [=](const Node& node) { return claims(node, tail, batch); },
-          [=](const Attributes&) { return std::make_unique<EditConv>(tail, batch); }};
+          [=](const Attributes& attributes) { return std::make_unique<EditConv>(tail, batch, attributes.weights()); }};
 }
 
 }  // namespace retouch

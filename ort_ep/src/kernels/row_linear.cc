@@ -16,7 +16,7 @@ size_t tail_operand(bool batch) { return batch ? kBias + 2 : kBias + 1; }
 class RowLinear : public Kernel {
  public:
   RowLinear(const TailForm& tail, bool batch, const Attributes& attributes)
-      : tail_(tail), batch_(batch), transposed_(attributes.integer("transB", 0) != 0) {}
+      : tail_(tail), batch_(batch), transposed_(attributes.integer("transB", 0) != 0), weights_(attributes.weights()) {}
 
   bool pack(size_t input, const Tensor& constant) override {
     if (input != 1) return false;
@@ -35,7 +35,7 @@ class RowLinear : public Kernel {
     require(weight.shape.rank() == 2, kName, "weight of two axes", weight);
     const size_t first = static_cast<size_t>(weight.shape[0]), second = static_cast<size_t>(weight.shape[1]);
     const float* data = weight.as<float>();
-    return transposed_ ? RowProduct({data, 1, second}, second, first) : RowProduct({data, second, 1}, first, second);
+    return transposed_ ? RowProduct({data, 1, second}, second, first, weights_) : RowProduct({data, second, 1}, first, second, weights_);
   }
 
   void compute_with(const Context& context, const RowProduct& product, const Tensor& rows, const Tensor& bias) const {
@@ -55,6 +55,7 @@ class RowLinear : public Kernel {
   TailForm tail_;
   bool batch_;
   bool transposed_;
+  WeightStorage weights_;
   std::unique_ptr<RowProduct> product_;
 };
 

@@ -13,9 +13,12 @@
 
 #include "api.h"
 #include "fake_runtime.h"
+#include "kept_weights.h"
 
 namespace {
 
+using retouch::WeightStorage;
+using retouch::fake::as_kept;
 using retouch::fake::call;
 using retouch::fake::make;
 using retouch::fake::Value;
@@ -81,13 +84,13 @@ std::vector<Value> call_at_once(const retouch::Kernel& kernel, const Operands& i
 
 double silu(double x) { return x / (1 + std::exp(-x)); }
 
-void test_convolution(int64_t rows, int64_t channels, int64_t columns, int64_t taps) {
+void test_convolution(int64_t rows, int64_t channels, int64_t columns, int64_t taps, WeightStorage storage = WeightStorage::kFloat32) {
   const int64_t cached = 30, halo = 11;
   const Value active = normal({rows, channels}), base = normal({cached, channels}), around = line(halo, cached);
   const Value pad = normal({1, channels}), neighbours = table(rows, taps, rows + halo + 1), weight = normal({columns, taps * channels});
   const Value bias = normal({columns}), residual = normal({rows, columns}), factor = normal({columns}), shift = normal({columns});
   const Operands inputs = {&active, &base, &around, &pad, &neighbours, &weight, &bias, &residual, &factor, &shift};
-  const auto kernel = make("EditConvAddedKeptAffineSilu", inputs, {5});
+  const auto kernel = make("EditConvAddedKeptAffineSilu", inputs, {5}, {}, storage);
   const std::vector<Value> got = call_at_once(*kernel, inputs, 2);
   std::vector<double> sums, results;
   const int64_t* named = reinterpret_cast<const int64_t*>(neighbours.bytes.get());
@@ -100,7 +103,7 @@ void test_convolution(int64_t rows, int64_t channels, int64_t columns, int64_t t
         const float* from = row < rows          ? active.floats() + row * channels
                             : row < rows + halo ? base.floats() + halo_rows[row - rows] * channels
                                                 : pad.floats();
-        for (int64_t c = 0; c < channels; ++c) sum += static_cast<double>(from[c]) * weight.floats()[n * taps * channels + t * channels + c];
+        for (int64_t c = 0; c < channels; ++c) sum += from[c] * as_kept(storage, weight.floats()[n * taps * channels + t * channels + c]);
       }
       sums.push_back(sum);
       results.push_back(silu(sum * factor.floats()[n] + shift.floats()[n]));
@@ -147,15 +150,15 @@ void test_batch(int64_t rows, int64_t samples, int64_t channels, int64_t columns
   expect(depthwise ? "BatchDepthwiseEditConv" : "BatchEditConv", got[0], results, 1e-3);
 }
 
-void test_linear(int64_t rows, int64_t depth, int64_t columns) {
+void test_linear(int64_t rows, int64_t depth, int64_t columns, WeightStorage storage = WeightStorage::kFloat32) {
   const Value given = normal({rows, depth}), weight = normal({depth, columns}), gate = normal({columns}), residual = normal({rows, columns});
   const Operands inputs = {&given, &weight, nullptr, &gate, &residual};
-  const std::vector<Value> got = call_at_once(*make("RowLinearGatedAdded", inputs, {1}, {{"transB", 0}}), inputs, 1);
+  const std::vector<Value> got = call_at_once(*make("RowLinearGatedAdded", inputs, {1}, {{"transB", 0}}, storage), inputs, 1);
   std::vector<double> wanted;
   for (int64_t m = 0; m < rows; ++m)
     for (int64_t n = 0; n < columns; ++n) {
       double sum = 0;
-      for (int64_t k = 0; k < depth; ++k) sum += static_cast<double>(given.floats()[m * depth + k]) * weight.floats()[k * columns + n];
+      for (int64_t k = 0; k < depth; ++k) sum += given.floats()[m * depth + k] * as_kept(storage, weight.floats()[k * columns + n]);
       wanted.push_back(sum * gate.floats()[n] + residual.floats()[m * columns + n]);
     }
   expect("RowLinear", got[0], wanted);
@@ -290,6 +293,13 @@ int main() {
     test_convolution(130, 33, 130, 4);
     test_batch(70, 2, 33, 130, 4, false);
     test_linear(133, 300, 129);
+    for (WeightStorage storage : {WeightStorage::kFloat16, WeightStorage::kBfloat16}) {
+      for (int64_t rows : {0, 1, 6, 7, 40, 130}) {
+        test_convolution(rows, 33, 130, 4, storage);
+        for (int64_t columns : {1, 9, 129}) test_linear(rows, 300, columns, storage);
+      }
+    }
+    retouch::fake::test_kept_weights();
     test_errors();
   }
   std::puts("all kernels agree with their references");

@@ -131,8 +131,8 @@ void start(size_t threads) {
 }
 
 std::unique_ptr<Kernel> make(const std::string& op, const std::vector<const Value*>& inputs, const std::vector<size_t>& constants,
-                             const std::map<std::string, int64_t>& attributes) {
-  std::unique_ptr<Kernel> kernel = find_op(op)->make(retouch::Attributes(reinterpret_cast<const OrtKernelInfo*>(&attributes)));
+                             const std::map<std::string, int64_t>& attributes, WeightStorage weights) {
+  std::unique_ptr<Kernel> kernel = find_op(op)->make(retouch::Attributes(reinterpret_cast<const OrtKernelInfo*>(&attributes), weights));
   for (size_t index : constants) kernel->pack(index, tensor_of(reinterpret_cast<const OrtValue*>(inputs[index])));
   return kernel;
 }

@@ -29,9 +29,9 @@ struct Value {
 /// Hands the runtime to the kernels; `threads` serve every parallel loop.
 void start(size_t threads);
 
-/// A kernel of the operator of that name, the constants packed that it wants packed.
+/// A kernel of the operator of that name, the constants packed that it wants packed, and kept in that way.
 std::unique_ptr<Kernel> make(const std::string& op, const std::vector<const Value*>& inputs, const std::vector<size_t>& constants,
-                             const std::map<std::string, int64_t>& attributes = {});
+                             const std::map<std::string, int64_t>& attributes = {}, WeightStorage weights = WeightStorage::kFloat32);
 
 /// The results of one call. Throws what the kernel throws.
 std::vector<Value> call(const Kernel& kernel, const std::vector<const Value*>& inputs, size_t results);
