@@ -14,6 +14,7 @@ from polygraphy.comparator import AccuracyResults
 
 from retouch.bundle import Manifest, OutputSpec
 from retouch.export.verify import TOLERANCES
+from retouch.session import WeightStorage
 from retouch.validation.accuracy._cases import EXACT, Case
 from retouch.validation.accuracy._comparisons import NO_BOUND, compare_bounded, compare_quality, merged
 from retouch.validation.accuracy._figures import CaseFigures, OutputFigures, ZoneFigures
@@ -27,7 +28,7 @@ Arrays = Mapping[str, NDArray[Any]]
 ORACLE_EDIT, KEPT, EXACTNESS, QUALITY = "oracle-edit", "before-edit.kept", "full-edit.exact", "full-edit.zones"
 
 _ROUNDINGS = 8
-"""Units of the coarsest type that values are kept in, which rounding may add up to, as in the exporter's checks."""
+"""Units of the coarsest type of values or weights, which rounding may add up to, as in the exporter's checks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,7 @@ class _Seen:
         name = spec.tensor.name
         full = self.outputs[FULL][name]
         scale = float(np.abs(full.astype(np.float64)).max()) or 1.0
-        unit, least = _unit(full), _ROUNDINGS * _coarsest_unit(self.judge.manifest)
+        unit, least = _unit(full), _ROUNDINGS * _coarsest_unit(self.judge.manifest, self.judge.options.weights)
         oracle_bound = max(TOLERANCES["masked_reference"], least)
         exact = max(TOLERANCES["all_rows"], least) if self.case.kind in EXACT else None
         oracle = self._oracle_error(spec, oracle_bound)
@@ -189,9 +190,9 @@ def _unit(array: NDArray[Any]) -> float:
     return _epsilon(array.dtype.name)
 
 
-def _coarsest_unit(manifest: Manifest) -> float:
+def _coarsest_unit(manifest: Manifest, weights: WeightStorage) -> float:
     kept = {spec.dtype for spec in manifest.cacheables} | {output.tensor.dtype for output in manifest.outputs}
-    return max((_epsilon(name) for name in kept), default=0.0)
+    return max(_epsilon(name) for name in (*kept, str(weights)))
 
 
 def _epsilon(dtype: str) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from retouch.region import RegionPolicy
-from retouch.session import Moments
+from retouch.session import Moments, WeightStorage
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class ValidationOptions:
         min_psnr: smallest PSNR inside a region, in dB; ``None`` asks for none.
         peak: the range of the outputs, for PSNR; ``None`` takes what the base run spans.
         threads: threads per run; ``None`` leaves the choice to the engine.
+        weights: how edits keep weights; the oracle has them as they are, so its error says what that errs.
     """
 
     areas: tuple[float, ...] = (0.01, 0.05, 0.25)
@@ -35,3 +36,4 @@ class ValidationOptions:
     min_psnr: float | None = None
     peak: float | None = None
     threads: int | None = None
+    weights: WeightStorage = WeightStorage.FLOAT32

@@ -103,6 +103,7 @@ def _facts(validation: Validation) -> Iterable[tuple[str, str]]:
     yield "full model", full
     yield "feeds", "made up" if options.feeds is None else options.feeds.name
     yield "region policy", policy_text(options.policy)
+    yield "weights of edits", str(options.weights)
     asked = "nothing" if options.min_psnr is None else f"{options.min_psnr:g} dB"
     yield "PSNR asked for", asked
     yield "versions", (f"retouch {__version__}, Polygraphy {version('polygraphy')}, ONNX Runtime {_runtime_version()}")

@@ -37,6 +37,7 @@ def figures_json(validation: Validation) -> dict[str, Any]:
         "passed": figures.passed,
         "model": validation.bundle.manifest.model.name,
         "bundle": validation.bundle.fingerprint,
+        "weights": str(validation.options.weights),
         "remarks": list(figures.remarks),
         "cases": [asdict(case) for case in figures.cases],
     }

@@ -66,7 +66,7 @@ def run_suite(suite: Suite, bundle: Bundle, options: ValidationOptions, tell: Ca
         VerificationError: Polygraphy gave up, or a runner left out a case or an output.
         NonFiniteError: the base run's output holds NaN or infinity.
     """
-    settings = RunnerSettings(bundle, options.policy, suite.group_norm, suite.chained, options.threads)
+    settings = RunnerSettings(bundle, options.policy, suite.group_norm, suite.chained, options.threads, options.weights)
     model = options.original or bundle.file(bundle.manifest.base_file)
     results = RunResults()
     feeds = [to_feed_dict(case) for case in suite.cases]

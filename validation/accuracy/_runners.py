@@ -19,7 +19,7 @@ from polygraphy.datatype import DataType
 from retouch.bundle import Bundle
 from retouch.errors import NonFiniteError
 from retouch.region import Region, RegionPolicy
-from retouch.session import EditSession, Moments, Run
+from retouch.session import EditSession, Moments, Run, WeightStorage
 from retouch.validation.accuracy._feed_names import case_inputs, from_feed_dict
 from retouch.validation.accuracy._feeds import Feeds
 from retouch.validation.accuracy._full import FullSession
@@ -43,6 +43,7 @@ class RunnerSettings:
         group_norm: how GroupNorm sees edits.
         chained: whether every edit is based on the one before.
         threads: threads per run.
+        weights: how edits keep weights.
     """
 
     bundle: Bundle
@@ -50,6 +51,7 @@ class RunnerSettings:
     group_norm: Moments
     chained: bool
     threads: int | None
+    weights: WeightStorage
 
 
 def full_runner(model: Path, settings: RunnerSettings) -> OnnxrtRunner:
@@ -126,7 +128,9 @@ class EditRunner(_CaseRunner):
     def activate_impl(self) -> None:
         """Opens the session."""
         made = self.settings
-        self._session = EditSession(made.bundle, threads=made.threads, group_norm=made.group_norm).open()
+        self._session = EditSession(
+            made.bundle, threads=made.threads, group_norm=made.group_norm, weights=made.weights
+        ).open()
 
     def deactivate_impl(self) -> None:
         """Closes the session."""

@@ -1,4 +1,4 @@
-"""Measures the break-even of a bundle, and the errors of its GroupNorm modes. Implement nothing here."""
+"""Measures the break-even of a bundle, and what its GroupNorm modes and shorter weights err. Implement nothing here."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ __all__ = [
     "calibrate_moments",
     "rank_correlation",
     "relative_error",
+    # Weights kept as shorter numbers
+    "calibrate_weights",
     # What measurements need
     "Sample",
     "block_region",
@@ -26,3 +28,4 @@ from retouch.calibrate._inputs import block_region, sample_feeds
 from retouch.calibrate._moment_edits import MomentExample
 from retouch.calibrate._moments import calibrate_moments, rank_correlation, relative_error
 from retouch.calibrate._timing import Sample, interleaved
+from retouch.calibrate._weights import calibrate_weights

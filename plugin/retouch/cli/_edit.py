@@ -16,13 +16,13 @@ from retouch.cli._feeds import INPUT_HELP, RANGE_HELP, read_feeds
 from retouch.cli._images import Range
 from retouch.cli._regions import MASK_HELP, REGION_HELP, ROWS_HELP, RegionOptions
 from retouch.cli._results import JSON_HELP, output_stems, result_console, write_json, write_outputs
-from retouch.cli._run import ENGINE_HELP, GROUP_NORM_HELP, THREADS_HELP, save_run
+from retouch.cli._run import ENGINE_HELP, GROUP_NORM_HELP, THREADS_HELP, WEIGHTS_HELP, save_run
 from retouch.cli._steps import Steps
 from retouch.errors import ResultFileError, RunFileError
 from retouch.files import Kind, StagedDirectory
 from retouch.region import POLICIES
 from retouch.sampling import GENERATION_FILE
-from retouch.session import ENGINES, EditSession, GroupNormMode, Report
+from retouch.session import ENGINES, EditSession, GroupNormMode, Report, WeightStorage
 from retouch.states import read_record
 
 REPORT_FILE = "report.json"
@@ -50,6 +50,7 @@ class _Task:
     fallback: bool
     threads: int | None
     engine: str
+    weights: WeightStorage
     output: Path
     commit: Path | None
     levels: Range
@@ -75,6 +76,7 @@ def edit(
     png_range: Annotated[str, typer.Option(metavar="BLACK,WHITE", help=RANGE_HELP)] = "-1,1",
     threads: Annotated[int | None, typer.Option(min=1, help=THREADS_HELP)] = None,
     engine: Annotated[str, typer.Option(help=ENGINE_HELP)] = ENGINES[0],
+    weights: Annotated[WeightStorage, typer.Option(help=WEIGHTS_HELP)] = WeightStorage.FLOAT32,
     json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help=JSON_HELP)] = None,
 ) -> None:
     """Computes what changes in a recorded run when feeds change inside a region."""
@@ -84,7 +86,8 @@ def edit(
         )
     options = RegionOptions(region or [], mask, rows, policy, dilate)
     levels = Range.parse(png_range)
-    task = _Task(run, bundle, feeds or [], options, group_norm, fallback, threads, engine, output, commit, levels)
+    modes = (group_norm, fallback, threads, engine, weights)
+    task = _Task(run, bundle, feeds or [], options, *modes, output, commit, levels)
     with Steps() as steps:
         report = _carry_out(task, steps)
     write_json(json_file, _json(task, report))
@@ -97,7 +100,9 @@ def _carry_out(task: _Task, steps: Steps) -> Report:
     manifest = bundle.manifest
     feeds = read_feeds(task.feeds, manifest.inputs, task.levels)
     region = task.region.region(manifest.grid(manifest.editable.grid).dims)
-    with EditSession(bundle, threads=task.threads, group_norm=task.group_norm, engine=task.engine) as session:
+    with EditSession(
+        bundle, threads=task.threads, group_norm=task.group_norm, engine=task.engine, weights=task.weights
+    ) as session:
         steps.begin("load the run")
         run = session.load_run(task.run)
         # So that the time that is reported is the edit's, as it is in a session that lives longer.

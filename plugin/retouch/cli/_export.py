@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from retouch.bundle import BreakEven, Bundle, Manifest, MomentsSpec, read_shared, total_bytes
-from retouch.calibrate import MomentExample, calibrate, calibrate_moments, sample_feeds
+from retouch.calibrate import MomentExample, calibrate, calibrate_moments, calibrate_weights, sample_feeds
 from retouch.cli._example import read_example
 from retouch.cli._export_directory import export_any
 from retouch.cli._export_text import export_text
@@ -101,6 +101,8 @@ def export(
             name: _measured_moments(bundle, feeds, threads, steps) if with_calibration else None
             for name, bundle in bundles.items()
         }
+        for bundle in bundles.values() if with_calibration else ():
+            _measure_weights(bundle, feeds, threads, steps)
     for name, bundle in bundles.items():
         Console().print(_summary(bundle, measured[name], moments[name]))
     if is_pipeline(output):
@@ -110,6 +112,11 @@ def export(
 def _measured(bundle: Bundle, feeds: Mapping[str, np.ndarray], threads: int | None, steps: Steps) -> BreakEven:
     given = {**sample_feeds(bundle.manifest), **feeds}
     return calibrate(bundle, feeds=given, threads=threads, progress=lambda line: steps.begin(f"calibrate: {line}"))
+
+
+def _measure_weights(bundle: Bundle, feeds: Mapping[str, np.ndarray], threads: int | None, steps: Steps) -> None:
+    given = {**sample_feeds(bundle.manifest), **feeds}
+    calibrate_weights(bundle, feeds=given, threads=threads, progress=lambda line: steps.begin(f"calibrate: {line}"))
 
 
 def _disk_bytes(folder: Path) -> int:

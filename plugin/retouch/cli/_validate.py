@@ -16,7 +16,7 @@ from retouch.cli._results import JSON_HELP, result_console, write_json
 from retouch.cli._run import THREADS_HELP
 from retouch.cli._steps import Steps
 from retouch.region import POLICIES
-from retouch.session import Moments
+from retouch.session import Moments, WeightStorage
 from retouch.validation import accuracy
 
 _AREAS = "0.01,0.05,0.25"
@@ -49,6 +49,9 @@ _Peak = Annotated[
     float | None, typer.Option(min=1e-9, help="Range of the outputs, for PSNR; by default what the base run spans.")
 ]
 _Threads = Annotated[int | None, typer.Option(min=1, help=THREADS_HELP)]
+_Weights = Annotated[
+    WeightStorage, typer.Option(help="How edits keep weights; what that errs is their error against the oracle.")
+]
 _Json = Annotated[str | None, typer.Option("--json", metavar="FILE", help=JSON_HELP)]
 
 
@@ -64,6 +67,7 @@ def validate(
     min_psnr: _MinPsnr = None,
     peak: _Peak = None,
     threads: _Threads = None,
+    weights: _Weights = WeightStorage.FLOAT32,
     json_file: _Json = None,
 ) -> None:
     """Checks that a bundle's edits compute what they mean, and measures how close they come to recomputing everything.
@@ -73,7 +77,7 @@ def validate(
     """
     accuracy.require_polygraphy()
     options = accuracy.ValidationOptions(
-        parse_areas(areas, _AREAS), feeds, original, policy, group_norm, drift, min_psnr, peak, threads
+        parse_areas(areas, _AREAS), feeds, original, policy, group_norm, drift, min_psnr, peak, threads, weights
     )
     opened = Bundle.open(bundle)
     if original is not None:

@@ -12,8 +12,9 @@ from retouch.drop_in._editing import Editing, EditPlan
 from retouch.drop_in._recording import Recording, RecordScope
 from retouch.drop_in._snapshot import Snapshot
 from retouch.drop_in._steps import step_inputs
+from retouch.engines.ort import DEFAULT_PROVIDER
 from retouch.errors import RunError
-from retouch.session import EditSession, GroupNormMode
+from retouch.session import EditSession, GroupNormMode, WeightStorage
 from retouch.states import StateStore
 
 Providers = Sequence[tuple[str, Mapping[str, Any]]]
@@ -27,11 +28,20 @@ class Settings:
         store: where states are kept; ``None`` means in memory, without a budget.
         group_norm: how GroupNorm sees edits.
         steps: names of the inputs that change from step to step; ``None`` means those that are known.
+        weights: how edits keep weights.
     """
 
     store: StateStore | None = None
     group_norm: GroupNormMode = "cached"
     steps: Collection[str] | None = None
+    weights: WeightStorage | str = WeightStorage.FLOAT32
+
+
+def _for_edits(providers: Providers) -> list[tuple[str, dict[str, Any]]] | None:
+    """What edits run on: an application that names the CPU has to, and edits have kernels of their own for it."""
+    if [name for name, _ in providers] == [DEFAULT_PROVIDER]:
+        return None
+    return [(name, dict(values)) for name, values in providers]
 
 
 class Core:
@@ -59,9 +69,13 @@ class Core:
         with self._lock:
             if self._edits is None:
                 settings = self._settings
-                options = [(name, dict(values)) for name, values in providers]
                 self._edits = EditSession(
-                    self.bundle, options, threads, group_norm=settings.group_norm, store=settings.store
+                    self.bundle,
+                    _for_edits(providers),
+                    threads,
+                    group_norm=settings.group_norm,
+                    store=settings.store,
+                    weights=settings.weights,
                 )
             return self._edits
 

@@ -22,7 +22,7 @@ from retouch.drop_in._scoped_session import ScopedSession
 from retouch.drop_in._scopes import opened, warn_of_idleness
 from retouch.drop_in._stock import StockSession
 from retouch.region import Region, RegionPolicy
-from retouch.session import EditSession, GroupNormMode
+from retouch.session import EditSession, GroupNormMode, WeightStorage
 from retouch.states import StateStore
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class InferenceSession(ScopedSession):
         store: StateStore | None = None,
         group_norm: GroupNormMode = "cached",
         steps: Collection[str] | None = None,
+        weights: WeightStorage | str = WeightStorage.FLOAT32,
         **kwargs: Any,  # noqa: ANN401 # passed on
     ) -> None:
         """Opens the graph for calls outside of recordings and edits; the others are opened with their first call.
@@ -71,6 +72,7 @@ class InferenceSession(ScopedSession):
             group_norm: how GroupNorm sees edits: ``cached`` or ``corrected``, which keeps more.
             steps: names of the inputs that change from call to call, as a time step does; an edit has to repeat them.
                 ``None`` means those that an exported pipeline says, or inputs with usual names (timestep, sigma, ...).
+            weights: how edits keep the model's weights; see :class:`EditSession`.
             **kwargs: as for the stock session, but ``enable_fallback`` is off unless it is given: a provider that fails
                 is an error.
 
@@ -80,7 +82,7 @@ class InferenceSession(ScopedSession):
         """
         place = _place(path_or_bytes)
         graph = graph_of(place.bundle, place.original, sess_options)
-        self._attach(place.bundle, Settings(store, group_norm, steps), from_bytes=place.original is None)
+        self._attach(place.bundle, Settings(store, group_norm, steps, weights), from_bytes=place.original is None)
         super().__init__(graph.model, graph.options, providers, provider_options, **{"enable_fallback": 0, **kwargs})
         self._model_path = str(graph.path)  # pipelines look for a configuration beside it
 
@@ -93,6 +95,7 @@ class InferenceSession(ScopedSession):
         store: StateStore | None = None,
         group_norm: GroupNormMode = "cached",
         steps: Collection[str] | None = None,
+        weights: WeightStorage | str = WeightStorage.FLOAT32,
     ) -> Self:
         """A session that runs an open stock session outside of recordings and edits, without loading it again.
 
@@ -104,6 +107,7 @@ class InferenceSession(ScopedSession):
             store: see the constructor, like the following.
             group_norm: see the constructor.
             steps: see the constructor.
+            weights: see the constructor.
 
         Raises:
             BundleError: there is no bundle, it is damaged, or it was exported from another model.
@@ -114,7 +118,7 @@ class InferenceSession(ScopedSession):
             require_source(opened_bundle, Path(path))
         adopted = cls.__new__(cls)
         adopted.__dict__.update(vars(session))
-        cls._attach(adopted, opened_bundle, Settings(store, group_norm, steps), from_bytes=False)
+        cls._attach(adopted, opened_bundle, Settings(store, group_norm, steps, weights), from_bytes=False)
         return adopted
 
     def _attach(self, bundle: Bundle, settings: Settings, *, from_bytes: bool) -> None:

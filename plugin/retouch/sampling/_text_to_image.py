@@ -32,7 +32,7 @@ from retouch.sampling._recording import Recording
 from retouch.sampling._schedule import Schedule, Scheduler
 from retouch.sampling._states import MissingStates
 from retouch.sampling._trajectory import Trajectory
-from retouch.session import ENGINES, EditSession, GroupNormMode
+from retouch.session import ENGINES, EditSession, GroupNormMode, WeightStorage
 from retouch.states import StateStore
 
 
@@ -57,6 +57,7 @@ class TextToImage:
         group_norm: GroupNormMode | None = None,
         store: StateStore | None = None,
         engine: str = ENGINES[0],
+        weights: WeightStorage | str = WeightStorage.FLOAT32,
     ) -> None:
         """Stores the arguments.
 
@@ -71,6 +72,7 @@ class TextToImage:
             store: where states are kept; ``None`` means in memory, until the pipeline closes.
             engine: what runs the denoiser and the decoder; see :class:`EditSession`. The text encoder always runs on
                 ONNX Runtime.
+            weights: how edits keep the weights of the denoiser and the decoder; see :class:`EditSession`.
         """
         self._path = Path(path)
         self._engine = OrtEngine(providers, threads)
@@ -80,6 +82,7 @@ class TextToImage:
             "threads": threads,
             "store": store,
             "engine": engine,
+            "weights": weights,
         }
         self._group_norm = group_norm
         self._parts: Parts | None = None

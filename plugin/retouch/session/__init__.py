@@ -15,6 +15,9 @@ __all__ = [
     # What it may run on
     "ENGINES",
     "start_engine",
+    # How edits keep weights, and what that errs
+    "WeightStorage",
+    "weights_check",
     # What it may be fed
     "checked_feeds",
     # How GroupNorm sees an edit
@@ -28,10 +31,12 @@ __all__ = [
     "condition_values",
 ]
 
+from retouch.engines.ort import WeightStorage
 from retouch.session._engines import ENGINES, start_engine
 from retouch.session._expectation import condition_values
 from retouch.session._feeds import checked_feeds
 from retouch.session._foresight import Foresight
+from retouch.session._kept_weights import weights_check
 from retouch.session._mode import GROUP_NORM_MODES, MOMENTS, GroupNormMode, Moments
 from retouch.session._report import Report, Seconds
 from retouch.session._request import EditRequest

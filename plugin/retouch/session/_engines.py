@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from retouch.bundle import Bundle
 from retouch.engines import Engine, Target
-from retouch.engines.ort import OrtEngine, PrebuiltOrtEngine, Provider
+from retouch.engines.ort import OrtEngine, PrebuiltOrtEngine, Provider, WeightStorage
 from retouch.engines.tensorrt import TensorRtEngine
 from retouch.errors import RetouchError
 from retouch.states import DeviceTier, StateStore
@@ -15,7 +15,12 @@ ORT = "onnxruntime"
 ENGINES = (ORT, *(target.value for target in Target))
 
 
-def checked_engine(name: str, providers: Sequence[Provider] | None, threads: int | None) -> str:
+def checked_engine(
+    name: str,
+    providers: Sequence[Provider] | None,
+    threads: int | None,
+    weights: WeightStorage = WeightStorage.FLOAT32,
+) -> str:
     """The name of an engine that takes those options.
 
     Raises:
@@ -28,17 +33,28 @@ def checked_engine(name: str, providers: Sequence[Provider] | None, threads: int
             f"Expected no providers and no threads for engine {name!r}, which runs on a GPU; got {providers!r} and "
             f"{threads!r}. They are options of {ORT!r} and {Target.ORT.value!r}."
         )
+    if name != ORT and weights is not WeightStorage.FLOAT32:
+        raise RetouchError(
+            f"Expected weights as they are for engine {name!r}, got {weights}. Such an engine gets its "
+            "precision when it is built (retouch build --precision)."
+        )
     return name
 
 
-def start_engine(name: str, bundle: Bundle, providers: Sequence[Provider] | None, threads: int | None) -> Engine:
+def start_engine(
+    name: str,
+    bundle: Bundle,
+    providers: Sequence[Provider] | None,
+    threads: int | None,
+    weights: WeightStorage = WeightStorage.FLOAT32,
+) -> Engine:
     """The engine of that name.
 
     Raises:
         EngineMissingError: what it needs is not installed, or there is no GPU.
     """
     if name == ORT:
-        return OrtEngine(providers, threads)
+        return OrtEngine(providers, threads, weights)
     if name == Target.ORT:
         return PrebuiltOrtEngine(bundle, providers, threads)
     return TensorRtEngine(bundle, Target(name))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from functools import partial
 
+from retouch.engines.ort import WeightStorage
 from retouch.errors import EngineError
 from retouch.session._commit import commit_edit
 from retouch.session._dense import dense_reason, refusal, run_dense
 from retouch.session._edit import Edit, Outcome, run_edit
 from retouch.session._finite import check_finite
+from retouch.session._kept_weights import weights_error
 from retouch.session._report import Report, Seconds, summary
 from retouch.session._result import Result
 from retouch.session._run import Run, arrays
@@ -85,6 +87,7 @@ def _check(runtime: Runtime, outcome: Outcome) -> None:
 def _report(
     runtime: Runtime, edit: Edit, outcome: Outcome, *, dense: bool, reason: str, seconds: Seconds, stacked: int
 ) -> Report:
+    weights = WeightStorage.FLOAT32 if dense else runtime.weights
     return Report(
         path="dense" if dense else "edit",
         reason=reason,
@@ -108,4 +111,6 @@ def _report(
         ignored=0 if edit.change is None else edit.change.ignored,
         notes=outcome.notes,
         stacked=stacked,
+        weights=weights,
+        weights_error=weights_error(runtime.manifest, weights),
     )

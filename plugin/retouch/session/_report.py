@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from retouch.engines.ort import WeightStorage
 from retouch.region import POLICIES, RegionPolicy
 from retouch.session._mode import Moments
 from retouch.session._prepared import Source
@@ -66,6 +67,9 @@ class Report:
         stacked: number of edits that were computed in the same run; its time is ``seconds`` of each of them.
         prepared_by: the same for every group of prepared inputs, named after what it depends on: conditions, and
             ``states`` for those of the base run. A group is reused only for conditions with the same contents.
+        weights: how the edit's kernels keep the model's weights.
+        weights_error: the largest error that this adds to the output, as a share of the output's largest value, as it
+            was measured when the bundle was calibrated (``calibrate_weights``). ``None`` where it was not.
         notes: what the engine says about the run: the profile it took, states that had to move to host memory.
     """
 
@@ -91,6 +95,8 @@ class Report:
     stacked: int = 1
     prepared_by: Mapping[str, Source] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    weights: WeightStorage = WeightStorage.FLOAT32
+    weights_error: float | None = 0.0
 
     def __str__(self) -> str:
         rows = ", ".join(f"{grid}: {count}" for grid, count in self.active_rows.items())
@@ -107,6 +113,8 @@ class Report:
             f"prepare {1e3 * self.seconds.prepare:.1f}, run {1e3 * self.seconds.run:.1f})",
             "engine": f"{self.engine}, {self.threads} thread{'s' if self.threads > 1 else ''}",
         }
+        if self.weights is not WeightStorage.FLOAT32:
+            lines["weights"] = f"{self.weights}, {_added(self.weights_error)}"
         if self.notes:
             lines["notes"] = "; ".join(self.notes)
         if self.kernels:
@@ -118,6 +126,12 @@ class Report:
 
 def _expected(error: float | None, basis: str) -> str:
     return f"unknown error ({basis})" if error is None else f"error of {error:.1%} of the change ({basis})"
+
+
+def _added(error: float | None) -> str:
+    if error is None:
+        return "which adds an unknown error (calibrate_weights measures it)"
+    return f"which added {error:.1e} of the output's scale when it was measured"
 
 
 def policy_name(policy: RegionPolicy) -> str:

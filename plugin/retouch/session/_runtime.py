@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from retouch.bundle import Bundle, Manifest
 from retouch.engines import Engine
+from retouch.engines.ort import WeightStorage
 from retouch.session._bindings import Bindings
 from retouch.session._expectation import Expectations
 from retouch.session._mode import GroupNormMode, kept_ids
@@ -30,9 +31,12 @@ class Runtime:
     expectations: Expectations
     states_read: StatesChecked
     kept: tuple[str, ...]
+    weights: WeightStorage
 
     @classmethod
-    def start(cls, bundle: Bundle, engine: Engine, store: StateStore, mode: GroupNormMode) -> Runtime:
+    def start(
+        cls, bundle: Bundle, engine: Engine, store: StateStore, mode: GroupNormMode, weights: WeightStorage
+    ) -> Runtime:
         """A runtime that has not opened any graph yet, and keeps what edits in that mode read."""
         return cls(
             bundle,
@@ -45,6 +49,7 @@ class Runtime:
             expectations=Expectations(bundle.manifest),
             states_read=StatesChecked(),
             kept=kept_ids(bundle.manifest, mode),
+            weights=weights,
         )
 
     @property

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from retouch.bundle import Bundle
 from retouch.engines import Program
-from retouch.engines.ort import Provider
+from retouch.engines.ort import Provider, WeightStorage, checked_weights
 from retouch.errors import RetouchError, RunError
 from retouch.region import Region, RegionPolicy
 from retouch.session._change import change_of
@@ -58,6 +58,7 @@ class EditSession:
         store: StateStore | None = None,
         *,
         engine: str = ORT,
+        weights: WeightStorage | str = WeightStorage.FLOAT32,
     ) -> None:
         """Stores the arguments.
 
@@ -72,16 +73,19 @@ class EditSession:
             store: where runs are kept; ``None`` means in memory, on a GPU in its memory, until the session closes.
             engine: what runs the graphs: ``onnxruntime``, or ``tensorrt-rtx``, ``tensorrt`` or ``ort`` (ONNX Runtime)
                 for what was built from the bundle ahead of time (``retouch build``).
+            weights: how edits on Retouch's own kernels keep weights: ``float16`` and ``bfloat16`` make small edits
+                faster and take half the memory; reports say what that errs. Base runs have the model's own.
 
         Raises:
-            RetouchError: there is no such mode or engine, or the engine has no providers or threads.
+            RetouchError: there is no such mode, engine or storage, or the engine has no providers, threads or storage.
         """
         self._bundle = bundle
         self._providers = providers
         self._threads = threads
         self._group_norm = checked_mode(group_norm)
         self._store = store
-        self._engine = checked_engine(engine, providers, threads)
+        self._weights = checked_weights(weights)
+        self._engine = checked_engine(engine, providers, threads, self._weights)
         self._lock = threading.Lock()
         self._runtime: Runtime | None = None
 
@@ -259,9 +263,9 @@ class EditSession:
         store = make_store(self._engine) if self._store is None else self._store
         if not isinstance(store, StateStore):
             raise RetouchError(f"Expected store to be a StateStore, got {type(store).__name__}. None makes one.")
-        engine = start_engine(self._engine, bundle, self._providers, self._threads)
+        engine = start_engine(self._engine, bundle, self._providers, self._threads, self._weights)
         engine.relieved_by(store.relieve)
-        return Runtime.start(bundle, engine, store, self._group_norm)
+        return Runtime.start(bundle, engine, store, self._group_norm, self._weights)
 
     @staticmethod
     def _resolved(runtime: Runtime, run_id: str, request: EditRequest, mode: GroupNormMode) -> Edit:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 __all__ = [
     # The engine
+    "DEFAULT_PROVIDER",
     "OrtEngine",
     "Provider",
+    "WeightStorage",
+    "checked_weights",
     # Models built ahead of time
     "COMPILING",
     "CUSTOM_OPS",
@@ -29,4 +32,5 @@ from retouch.engines.ort._huge_pages import HugePages
 from retouch.engines.ort._in_place import InPlaceBinding, InPlaceProgram
 from retouch.engines.ort._prebuilt import PrebuiltOrtEngine
 from retouch.engines.ort._prune import prune_file
-from retouch.engines.ort._runtime import load_onnxruntime
+from retouch.engines.ort._runtime import DEFAULT_PROVIDER, load_onnxruntime
+from retouch.engines.ort._weights import WeightStorage, checked_weights

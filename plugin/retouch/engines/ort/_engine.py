@@ -26,6 +26,7 @@ from retouch.engines.ort._runtime import (
     require_providers,
 )
 from retouch.engines.ort._value import OrtTensor
+from retouch.engines.ort._weights import WeightStorage, checked_weights
 from retouch.errors import EngineError, EngineMissingError, RetouchError
 from retouch.ort_ep import PROVIDER, Availability, register
 
@@ -58,7 +59,12 @@ class OrtEngine:
     On the CPU the engine has kernels of its own for the operators of edit graphs, where Retouch was built with them.
     """
 
-    def __init__(self, providers: Sequence[Provider] | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        providers: Sequence[Provider] | None = None,
+        threads: int | None = None,
+        weights: WeightStorage | str = WeightStorage.FLOAT32,
+    ) -> None:
         """Keeps the options; onnxruntime is imported with the first graph.
 
         Args:
@@ -66,9 +72,10 @@ class OrtEngine:
                 they are there. Name ``RetouchExecutionProvider`` to require them, ``CPUExecutionProvider`` alone to
                 go without.
             threads: threads per run; ``None`` leaves the choice to onnxruntime.
+            weights: how Retouch's own kernels keep weights; anything but float32 requires these kernels.
 
         Raises:
-            RetouchError: the number of threads is none, or the providers are a single name.
+            RetouchError: the number of threads is none, the providers are a single name, or there is no such storage.
         """
         if isinstance(providers, str):
             raise RetouchError(f"Expected a list of execution providers, got {providers!r}. Write [{providers!r}].")
@@ -86,6 +93,7 @@ class OrtEngine:
             )
         self._asked = tuple(providers or ())
         self._threads = threads
+        self.weights = checked_weights(weights)
         self._lock = threading.Lock()
         self._kernels: Availability | None = None
 
@@ -215,7 +223,7 @@ class OrtEngine:
             options.intra_op_num_threads = self._threads
         if self.kernels:
             options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
-            options.add_provider_for_devices(list(self.kernels.devices), {})
+            options.add_provider_for_devices(list(self.kernels.devices), {"weights": str(self.weights)})
         if library is not None:
             options.register_custom_ops_library(str(library))
         # A graph that was cut down is given as bytes, which do not say where the weights file lies.
@@ -232,6 +240,15 @@ class OrtEngine:
         return self.load(model, folder, graph.name)
 
     def _find_kernels(self) -> Availability:
+        found = self._looked_up()
+        if not found and self.weights is not WeightStorage.FLOAT32:
+            raise EngineMissingError(
+                f"Expected Retouch's kernels to keep weights as {self.weights}, but {found.reason}. Stock kernels take "
+                f"them as {WeightStorage.FLOAT32} only."
+            )
+        return found
+
+    def _looked_up(self) -> Availability:
         names = {item if isinstance(item, str) else item[0] for item in self._asked}
         if self._asked and PROVIDER not in names:
             return Availability((), None, "the providers that were asked for do not include them")
