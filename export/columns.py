@@ -42,6 +42,10 @@ class Columns:
         """The operands of an elementwise operator, whose result has that layout."""
         return inputs
 
+    def owners(self, grid: Grid) -> Sequence[ir.Value]:
+        """The inputs that say whose row of a grid every row is; none where all are one edit's."""
+        return ()
+
     def scored(self, node: ir.Node, scores: ir.Value, layout: Layout) -> ir.Value:
         """The operand of a softmax, which has that layout."""
         return scores

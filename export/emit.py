@@ -132,9 +132,11 @@ class EditGraph(Columns, EditInputs):
     def _unfused(self, value: ir.Value) -> ir.Value:
         rows = self.facts.rows(value)
         assert rows is not None
-        shape = shape_of(value)
-        if len(rows.axes) == 1 and math.prod(shape[: rows.axes[0]]) == 1:
+        shape, first, end = shape_of(value), rows.axes[0], rows.axes[-1] + 1
+        if len(rows.axes) == 1 and math.prod(shape[:first]) == 1:
             return self._merged_in_place(value, rows)
+        if rows.axes == tuple(range(first, end)):
+            return self._scattered(value, rows, first, end)
         layout = default_layout(shape, rows)
         tensor = self.merged(value, layout)
         order = [axis for unit in layout for axis in (rows.axes if unit == GRID else (unit,))]
@@ -166,6 +168,17 @@ class EditGraph(Columns, EditInputs):
         axis, rank = rows.axes[0], len(shape_of(value))
         layout = (*range(axis), GRID, *range(axis + 1, rank))
         return self._merge(value, layout, self._position(rows.grid, axis))
+
+    def _scattered(self, value: ir.Value, rows: Rows, first: int, end: int) -> ir.Value:
+        """All rows in the base shape, in which they lie along axes with others in front of them."""
+        shape = shape_of(value)
+        layout = (*range(first), GRID, *range(end, len(shape)))
+        cached = self.cached(value, layout)
+        if end - first > 1:
+            cached = self.op("Reshape", [cached, self.ints(shape)])
+        operands = [cached, self.row_index(rows.grid), self.rows_in(value, layout)]
+        attributes = {"axis": first, "end": end}
+        return self.op("ScatterRows", operands, attributes, domain=RETOUCH_DOMAIN, dtype=dtype_of(value))
 
     def _merge(self, value: ir.Value, layout: Layout, position: ir.Value) -> ir.Value:
         rows = self.rows_in(value, layout[layout.index(GRID) :])

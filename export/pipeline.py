@@ -113,15 +113,11 @@ def export_onnx(
     plan = plan_rows(canonical.graph, analysis)
     check_coverage(plan, options.min_coverage)
     say("rewrite")
-    edits = {"cached": rewrite(canonical, analysis, corrected_moments=False)}
-    if norms or analysis.facts.held:
-        edits["corrected"] = rewrite(canonical, analysis, corrected_moments=True, suffix="_corrected")
-    stack = rewrite_stacked(canonical, analysis)
-    models = [*edits.values(), *([] if isinstance(stack, str) else [stack])]
-    manifest = _manifest(loaded, canonical, analysis, axes, edits, stack).replace(plan=plan)
+    graphs = _rewritten(canonical, analysis, [False, True] if norms or analysis.facts.held else [False])
+    manifest = _manifest(loaded, canonical, analysis, axes, graphs).replace(plan=plan)
     with BundleWriter(output) as writer:
         say("write")
-        weights = _write(writer.path, loaded, analysis, models, _partner(options.share, output))
+        weights = _write(writer.path, loaded, analysis, graphs.all(), _partner(options.share, output))
         manifest = manifest.replace(weights_file=weights.path.name)
         if options.verify:
             # The masked reference reads the weights that were written; those of the model are let go.
@@ -157,6 +153,27 @@ def _canonical(model: ir.Model) -> tuple[ir.Model, bool]:
     return canonical, bool(norms)
 
 
+@dataclass(frozen=True)
+class _Graphs:
+    """The edit graphs by GroupNorm mode, and the stacked ones or why there are none."""
+
+    edits: Mapping[str, EditModels]
+    stacks: Mapping[str, EditModels | str]
+
+    def all(self) -> list[EditModels]:
+        """All graphs that there are."""
+        return [*self.edits.values(), *(stack for stack in self.stacks.values() if not isinstance(stack, str))]
+
+
+def _rewritten(model: ir.Model, analysis: Analysis, modes: Sequence[bool]) -> _Graphs:
+    """The graphs of a model, with moments that follow the edit and without as the modes say."""
+    names = {mode: "corrected" if mode else "cached" for mode in modes}
+    return _Graphs(
+        {name: rewrite(model, analysis, corrected_moments=mode) for mode, name in names.items()},
+        {name: rewrite_stacked(model, analysis, corrected_moments=mode) for mode, name in names.items()},
+    )
+
+
 def _recomputes(policy: str) -> bool:
     if policy not in ("recompute", "frozen"):
         raise ExportError(f"Expected the text policy to be 'recompute' or 'frozen', got {policy!r}.")
@@ -168,10 +185,9 @@ def _manifest(
     model: ir.Model,
     analysis: Analysis,
     axes: tuple[int, ...],
-    edits: Mapping[str, EditModels],
-    stack: EditModels | str,
+    graphs: _Graphs,
 ) -> Manifest:
-    models = [*edits.values(), *([] if isinstance(stack, str) else [stack])]
+    models = graphs.all()
     cacheables = {key: cacheable for edit in models for key, cacheable in edit.cacheables.items()}
     neighbourhoods = {key: spec for edit in models for key, spec in edit.neighbourhoods.items()}
     return Manifest(
@@ -183,10 +199,14 @@ def _manifest(
         grids=tuple(grid_spec(grid) for grid in analysis.facts.grids.all()),
         neighbourhoods=tuple(neighbourhoods.values()),
         cacheables=tuple(cacheable.spec for cacheable in cacheables.values()),
-        edits={mode: edit.spec for mode, edit in edits.items()},
-        stacked=StackSpec(reason=stack) if isinstance(stack, str) else StackSpec(stack.spec),
+        edits={mode: edit.spec for mode, edit in graphs.edits.items()},
+        stacked={mode: _stack_spec(stack) for mode, stack in graphs.stacks.items()},
         plan=(),
     )
+
+
+def _stack_spec(stack: EditModels | str) -> StackSpec:
+    return StackSpec(reason=stack) if isinstance(stack, str) else StackSpec(stack.spec)
 
 
 def _weight_bytes(model: ir.Model) -> int:

@@ -26,6 +26,7 @@ from retouch.export.stack import StackedGraph, StackError
 __all__ = ["EditModels", "rewrite", "rewrite_stacked"]
 
 _IR_VERSION = 10
+_CORRECTED = "_corrected"
 _OUTPUT_MARK = "output of edit: "
 
 
@@ -40,27 +41,33 @@ class EditModels:
     neighbourhoods: dict[str, NeighbourhoodSpec]
 
 
-def rewrite(model: ir.Model, analysis: Analysis, *, corrected_moments: bool, suffix: str = "") -> EditModels:
+def rewrite(model: ir.Model, analysis: Analysis, *, corrected_moments: bool) -> EditModels:
     """The edit graph of an analysed model.
 
     Args:
         model: the cleaned-up, canonical model.
         analysis: its analysis.
         corrected_moments: see ``EditGraph``.
-        suffix: appended to the file names.
 
     Ensures: outputs are full size; their inactive rows are copied from the cached output.
     """
-    return _rewritten(model, analysis, EditGraph(analysis.facts, corrected_moments=corrected_moments), suffix)
+    builder = EditGraph(analysis.facts, corrected_moments=corrected_moments)
+    return _rewritten(model, analysis, builder, _CORRECTED if corrected_moments else "")
 
 
-def rewrite_stacked(model: ir.Model, analysis: Analysis, suffix: str = "_stacked") -> EditModels | str:
+def rewrite_stacked(model: ir.Model, analysis: Analysis, *, corrected_moments: bool) -> EditModels | str:
     """The stacked edit graph of an analysed model, or why it has none.
+
+    Args:
+        model: the cleaned-up, canonical model.
+        analysis: its analysis.
+        corrected_moments: see ``EditGraph``.
 
     Ensures: the editable input and the outputs are active rows only; there are no updates.
     """
     try:
-        return _rewritten(model, analysis, StackedGraph(analysis.facts), suffix)
+        builder = StackedGraph(analysis.facts, corrected_moments=corrected_moments)
+        return _rewritten(model, analysis, builder, f"_stacked{_CORRECTED if corrected_moments else ''}")
     except StackError as reason:
         return str(reason)
 
@@ -266,4 +273,5 @@ def _spec(
         updates=updates,
         masks=with_prefix(edit_names, "mask."),
         blocks=with_prefix(edit_names, "members."),
+        owners=with_prefix(edit_names, "owners."),
     )

@@ -4,11 +4,11 @@ Rows of different edits never meet: products, norms and convolutions work row by
 row to neighbours of its own edit or to cached rows. Only attention looks at all rows of a grid. There the cached keys
 stay as they are for all edits, the recomputed ones are put behind them, and a mask input lets every query see its own
 edit's keys and, of the cached ones, those that its edit does not recompute. So states are held and read once.
+Moments of group norms that follow the active rows are taken of every edit by itself.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -42,8 +42,8 @@ class StackedGraph(EditGraph):
     ones, as the scores of attention do.
     """
 
-    def __init__(self, facts: Facts) -> None:
-        super().__init__(facts, corrected_moments=False)
+    def __init__(self, facts: Facts, *, corrected_moments: bool) -> None:
+        super().__init__(facts, corrected_moments=corrected_moments)
         self._columns: dict[ir.Value, tuple[int, Grid]] = {}
         self._weights: set[ir.Value] = set()
         self._biases: dict[ir.Value, ir.Value] = {}
@@ -109,6 +109,11 @@ class StackedGraph(EditGraph):
         """Refuses a sum over rows that every edit would need for itself."""
         raise StackError(f"{node.op_type} node {node.name!r} sums over the rows, once for every edit")
 
+    def owners(self, grid: Grid) -> Sequence[ir.Value]:
+        """The inputs that say which edit every active row of a grid belongs to, and count the edits."""
+        whose = self.input(f"owners.{grid.id}", ir.DataType.INT64, [f"M_{grid.id}"], BindingTime.EDIT)
+        return whose, self.input("edits", ir.DataType.INT64, ["E"], BindingTime.EDIT)
+
     def with_columns(self, value: ir.Value) -> ir.Value:
         """A value in its base shape but for its one axis of rows, which has columns.
 
@@ -118,8 +123,6 @@ class StackedGraph(EditGraph):
         assert rows is not None
         axis = rows.axes[0]
         layout = (*range(axis), GRID, *range(axis + 1, rank))
-        if math.prod(shape_of(value)[:axis]) != 1:
-            return self.merged(value, layout)
         return self.op("Concat", [self.cached(value, layout), self.rows_in(value, layout)], {"axis": axis})
 
     def multiplied(self, result: ir.Value, axis: int, grid: Grid) -> None:

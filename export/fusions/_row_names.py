@@ -17,7 +17,9 @@ _ALONG_AN_AXIS = ("Split", "Concat")
 _ROW_OPERAND = (
     ("EditConv", 4),
     ("DepthwiseEditConv", 4),
+    ("GroupedEditConv", 4),
     ("EditGroupNorm", 0),
+    ("StackedGroupNorm", 0),
     ("RowLinear", 0),
     ("Rows", 0),
     ("EditAttention", 0),

@@ -20,19 +20,21 @@ from retouch.export.fusions._uses import is_per_column, is_rows, other_operand, 
 from retouch.export.fusions.activations import activation_of
 from retouch.export.ops import Activation, Tail
 from retouch.export.ops._domain import DOMAIN
-from retouch.export.ops.tails import BATCH, NORM, PRODUCTS, ROWS
+from retouch.export.ops.tails import BATCH, NORM, PRODUCTS, ROWS, STACKED_NORM
 
 __all__ = ["fuse_tails"]
 
-_NORMS = (NORM, BATCH + NORM)
+_NORMS = tuple(lead + name for name in (NORM, STACKED_NORM) for lead in ("", BATCH))
 _OPERANDS = {
     "EditConv": 7,
     "RowLinear": 3,
     "DepthwiseEditConv": 7,
+    "GroupedEditConv": 7,
     "BatchEditConv": 8,
     "BatchRowLinear": 4,
     "BatchDepthwiseEditConv": 7,
-    **dict.fromkeys(_NORMS, 7),
+    "BatchGroupedEditConv": 8,
+    **{name: 9 if STACKED_NORM in name else 7 for name in _NORMS},
 }
 
 

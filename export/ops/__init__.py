@@ -20,16 +20,20 @@ from retouch.export.ops.edit_conv import EditConv
 from retouch.export.ops.edit_group_norm import EditGroupNorm
 from retouch.export.ops.gather_rows import GatherRows
 from retouch.export.ops.group_moments import GroupMoments
+from retouch.export.ops.grouped_edit_conv import BatchGroupedEditConv, GroupedEditConv
 from retouch.export.ops.masked_merge import MaskedMerge
 from retouch.export.ops.moment_affine import MomentAffine
 from retouch.export.ops.row_linear import RowLinear
+from retouch.export.ops.scatter_rows import ScatterRows
 from retouch.export.ops.stacked_attention import StackedAttention
-from retouch.export.ops.tails import BATCH, NORM, PRODUCTS, ROWS, Activation, Tail, with_tail
+from retouch.export.ops.stacked_group_norm import StackedGroupNorm
+from retouch.export.ops.tails import BATCH, NORM, PRODUCTS, ROWS, STACKED_NORM, Activation, Tail, with_tail
 
 __all__ = [
     "DOMAIN",
     "Activation",
     "BatchEditConv",
+    "BatchGroupedEditConv",
     "BatchRowLinear",
     "DepthwiseEditConv",
     "EditAttention",
@@ -37,10 +41,13 @@ __all__ = [
     "EditGroupNorm",
     "GatherRows",
     "GroupMoments",
+    "GroupedEditConv",
     "MaskedMerge",
     "MomentAffine",
     "RowLinear",
+    "ScatterRows",
     "StackedAttention",
+    "StackedGroupNorm",
     "Tail",
     "add_functions",
     "functions",
@@ -70,19 +77,21 @@ def add_functions(model: ir.Model) -> None:
 @cache
 def _makers() -> Mapping[str, Callable[[], ir.Function]]:
     """What makes the functions, by name."""
-    rowwise = (MaskedMerge, GatherRows, EditConv, RowLinear, EditAttention, StackedAttention)
-    norms = (EditGroupNorm, GroupMoments, MomentAffine)
+    rowwise = (MaskedMerge, ScatterRows, GatherRows, EditConv, RowLinear, EditAttention, StackedAttention)
+    norms = (EditGroupNorm, StackedGroupNorm, GroupMoments, MomentAffine)
+    batches = (BatchEditConv, BatchGroupedEditConv, BatchRowLinear)
+    convolutions = (DepthwiseEditConv, GroupedEditConv)
     found: dict[str, Callable[[], ir.Function]] = {
         script.name: partial(_scripted, script.to_function_proto())
-        for script in (*rowwise, *norms, BatchEditConv, BatchRowLinear, DepthwiseEditConv)
+        for script in (*rowwise, *norms, *batches, *convolutions)
     }
-    for name in (DepthwiseEditConv.name, NORM):
+    for name in (DepthwiseEditConv.name, NORM, STACKED_NORM):
         found[BATCH + name] = partial(_renamed, found[name], BATCH + name)
     _, *tails = Tail.all()
     maps = [tail for tail in tails if tail.only_maps]
     tailed: list[tuple[Callable[[], ir.Function], str, list[Tail]]] = [
         *((found[name], name, tails) for name in PRODUCTS),
-        *((found[name], name, maps) for name in (NORM, BATCH + NORM)),
+        *((found[lead + name], lead + name, maps) for name in (NORM, STACKED_NORM) for lead in ("", BATCH)),
         # Rows that are an operand already are not kept.
         *(
             (partial(_rows, name), name, [tail for tail in tails if tail.gated or tail.added or not tail.kept])

@@ -23,7 +23,7 @@ from itertools import product
 
 import onnx_ir as ir
 
-__all__ = ["BATCH", "NORM", "PRODUCTS", "ROWS", "Activation", "Tail", "with_tail"]
+__all__ = ["BATCH", "NORM", "PRODUCTS", "ROWS", "STACKED_NORM", "Activation", "Tail", "with_tail"]
 
 BATCH = "Batch"
 """What the names of operators begin with whose rows are those of several samples."""
@@ -32,11 +32,14 @@ PRODUCTS = (
     "EditConv",
     "RowLinear",
     "DepthwiseEditConv",
+    "GroupedEditConv",
     "BatchEditConv",
     "BatchRowLinear",
     "BatchDepthwiseEditConv",
+    "BatchGroupedEditConv",
 )
 NORM = "EditGroupNorm"
+STACKED_NORM = "StackedGroupNorm"
 ROWS = "Rows"
 
 

@@ -14,7 +14,6 @@ from retouch.export.rules._neighbourhood import (
     Window,
     channels_last,
     convolved_rows,
-    gather_rows,
     local_rows,
     window_neighbourhood,
 )
@@ -36,12 +35,14 @@ class Conv:
         return convolved_rows(node, facts)
 
     def emit(self, node: ir.Node, graph: EditGraph) -> None:
-        """One operator that reads neighbours where they are; gathers and products for groups of several channels."""
+        """One operator that reads neighbours where they are; products by group where there are no others to read."""
         output = node.outputs[0]
         groups = int(attribute(node, "group", 1))
         if groups == 1:
             result = self._dense(node, graph)
-        elif groups == shape_of(output)[1] == shape_of(node.inputs[0])[1] and not _window(node).trivial:
+        elif _window(node).trivial:
+            result = self._grouped_rows(node, graph, groups)
+        elif groups == shape_of(output)[1] == shape_of(node.inputs[0])[1]:
             result = self._depthwise(node, graph)
         else:
             result = self._grouped(node, graph, groups)
@@ -79,15 +80,25 @@ class Conv:
         return graph.op(name, operands, domain=RETOUCH_DOMAIN, dtype=dtype_of(output))
 
     def _grouped(self, node: ir.Node, graph: EditGraph, groups: int) -> ir.Value:
+        output, dtype = node.outputs[0], dtype_of(node.outputs[0])
+        batch, channels = shape_of(output)[:2]
+        bias = _bias(node, graph)
+        if bias is None:
+            bias = graph.constant(np.zeros(channels, dtype.numpy()))
+        operands = [*_neighbours(node, graph), _kernel_matrix(node, graph), bias]
+        if batch == 1:
+            return graph.op("GroupedEditConv", operands, {"groups": groups}, domain=RETOUCH_DOMAIN, dtype=dtype)
+        operands.append(graph.ints([-1, batch, channels]))
+        return graph.op("BatchGroupedEditConv", operands, {"groups": groups}, domain=RETOUCH_DOMAIN, dtype=dtype)
+
+    def _grouped_rows(self, node: ir.Node, graph: EditGraph, groups: int) -> ir.Value:
         kernel = shape_of(node.inputs[1])
         batch = shape_of(node.outputs[0])[0]
-        taps, depth, width = math.prod(kernel[2:]), kernel[1], kernel[0] // groups
-        columns = graph.op("Reshape", [_columns(node, graph), graph.ints([-1, taps, groups, depth])])
-        columns = graph.op("Transpose", [columns], {"perm": [2, 0, 1, 3]})
-        columns = graph.op("Reshape", [columns, graph.ints([groups, -1, taps * depth])])
-        weight = graph.op("Reshape", [graph.whole(node.inputs[1]), graph.ints([groups, width, depth, taps])])
-        weight = graph.op("Transpose", [weight], {"perm": [0, 3, 2, 1]})
-        weight = graph.op("Reshape", [weight, graph.ints([groups, taps * depth, width])])
+        depth, width = kernel[1], kernel[0] // groups
+        columns = graph.op("Reshape", [_columns(node, graph), graph.ints([-1, groups, depth])])
+        columns = graph.op("Transpose", [columns], {"perm": [1, 0, 2]})
+        weight = graph.op("Reshape", [graph.whole(node.inputs[1]), graph.ints([groups, width, depth])])
+        weight = graph.op("Transpose", [weight], {"perm": [0, 2, 1]})
         result = graph.op("Transpose", [graph.op("MatMul", [columns, weight])], {"perm": [1, 0, 2]})
         shape = [-1, groups * width] if batch == 1 else [-1, batch, groups * width]
         result = graph.op("Reshape", [result, graph.ints(shape)])
@@ -114,14 +125,10 @@ def _neighbours(node: ir.Node, graph: EditGraph) -> list[ir.Value | None]:
 
 
 def _columns(node: ir.Node, graph: EditGraph) -> ir.Value:
-    """The neighbours of every active row, [M, (batch,) T, C]; without T where every row reads itself only."""
+    """The active rows that a window reads which reads no others, [M, (batch,) C]."""
     source = node.inputs[0]
     assert source is not None
-    if _window(node).trivial:
-        return graph.rows_in(source, channels_last(source))
-    spec = window_neighbourhood(_window(node), _grid(graph, source), _grid(graph, node.outputs[0]))
-    columns = gather_rows(graph, source, spec)
-    return graph.op("Transpose", [columns], {"perm": [0, 2, 1, 3]}) if len(channels_last(source)) == 3 else columns
+    return graph.rows_in(source, channels_last(source))
 
 
 def _kernel_matrix(node: ir.Node, graph: EditGraph) -> ir.Value:

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from retouch.export.lattice import Fact
 from retouch.export.layout import GRID, Layout
 from retouch.export.model_shapes import attribute, dtype_of, shape_of
+from retouch.export.ops.tails import BATCH, NORM, STACKED_NORM
 from retouch.export.rules._rule import RETOUCH_DOMAIN, rule
 
 if TYPE_CHECKING:
@@ -38,15 +39,9 @@ class GroupNorm:
         layout: Layout = (GRID, 1) if batch == 1 else (GRID, 0, 1)
         tensor = graph.rows_in(source, layout)
         moments = graph.cached_moments(source, groups)
-        if graph.corrected_moments and dtype_of(source) == ir.DataType.FLOAT:
+        if graph.corrected_moments:
             graph.set_rows(node.outputs[0], _corrected(node, tensor, moments, layout, graph), layout)
             return
-        if graph.corrected_moments:
-            mean, variance = (_row(graph, moments, index) for index in (0, 1))
-            mean, variance = _Correction(source, groups, layout, graph).apply(tensor, mean, variance)
-            stacked = [graph.op("Unsqueeze", [part, graph.ints([0])]) for part in (mean, variance)]
-            moments = graph.op("Concat", stacked, {"axis": 0})
-            graph.updates.setdefault(_moments_id(source, groups, graph), moments)
         scale, shift = _affine(node, moments, graph)
         result = graph.op("Add", [graph.op("Mul", [tensor, scale]), shift])
         graph.set_rows(node.outputs[0], result, layout)
@@ -69,7 +64,7 @@ def _affine(node: ir.Node, moments: ir.Value, graph: EditGraph) -> list[ir.Value
 
 
 def _corrected(node: ir.Node, rows: ir.Value, moments: ir.Value, layout: Layout, graph: EditGraph) -> ir.Value:
-    """The norm with moments that follow the rows, as one operator."""
+    """The norm with moments that follow the rows, as one operator; of several edits, each with its own."""
     source, groups = node.inputs[0], int(attribute(node, "num_groups"))
     found = graph.facts.rows(source)
     assert source is not None and found is not None
@@ -77,17 +72,33 @@ def _corrected(node: ir.Node, rows: ir.Value, moments: ir.Value, layout: Layout,
     size = found.grid.size * (channels // groups)
     numbers = (np.array(value, np.float32) for value in (1.0 / size, attribute(node, "epsilon", 1e-5)))
     operands = [
-        rows,
-        graph.cached(source, layout),
-        graph.row_index(found.grid),
+        *_in_float32(source, rows, layout, graph),
         moments,
         graph.ints([batch, groups, channels // groups]),
         *(graph.constant(number) for number in numbers),
     ]
-    name = "EditGroupNorm" if batch == 1 else "BatchEditGroupNorm"
-    normed, moved = graph.ops(name, operands, domain=RETOUCH_DOMAIN, outputs=2, dtype=ir.DataType.FLOAT)
-    graph.updates.setdefault(_moments_id(source, groups, graph), moved)
-    return normed
+    lead, owners = "" if batch == 1 else BATCH, graph.owners(found.grid)
+    if owners:
+        normed = graph.op(f"{lead}{STACKED_NORM}", [*operands, *owners], domain=RETOUCH_DOMAIN, dtype=ir.DataType.FLOAT)
+    else:
+        normed, moved = graph.ops(f"{lead}{NORM}", operands, domain=RETOUCH_DOMAIN, outputs=2, dtype=ir.DataType.FLOAT)
+        graph.updates.setdefault(_moments_id(source, groups, graph), moved)
+    dtype = dtype_of(source)
+    return normed if dtype == ir.DataType.FLOAT else graph.op("Cast", [normed], {"to": int(dtype)})
+
+
+def _in_float32(source: ir.Value, rows: ir.Value, layout: Layout, graph: EditGraph) -> list[ir.Value]:
+    """The rows, the cached value and which of its rows they replace; of another type, only those rows, converted."""
+    found = graph.facts.rows(source)
+    assert found is not None
+    cached, index = graph.cached(source, layout), graph.row_index(found.grid)
+    if dtype_of(source) == ir.DataType.FLOAT:
+        return [rows, cached, index]
+    old = graph.op("Gather", [cached, index], {"axis": 0})
+    count = graph.op("Squeeze", [graph.op("Shape", [index])])
+    zero, one = (graph.constant(np.array(number, np.int64)) for number in (0, 1))
+    converted = [graph.op("Cast", [part], {"to": int(ir.DataType.FLOAT)}) for part in (rows, old)]
+    return [*converted, graph.op("Range", [zero, count, one])]
 
 
 def _moments_id(source: ir.Value, groups: int, graph: EditGraph) -> str:
@@ -120,43 +131,3 @@ def emit_whole(node: ir.Node, graph: EditGraph) -> None:
     epsilon = {"epsilon": float(attribute(node, "epsilon", 1e-5))}
     normed = graph.op("InstanceNormalization", [grouped, ones, zeros], epsilon)
     graph.set_whole(node.outputs[0], graph.op("Reshape", [normed, graph.ints(shape)]))
-
-
-class _Correction:
-    """Moves moments by the sums over the active rows of x - y and of (x - y)(x + y - 2m); y is cached, m the old mean.
-
-    Both sums are differences taken row by row, so that no large sums cancel.
-    """
-
-    def __init__(self, source: ir.Value, groups: int, layout: Layout, graph: EditGraph) -> None:
-        self.source, self.groups, self.layout, self.graph = source, groups, layout, graph
-
-    def apply(self, tensor: ir.Value, mean: ir.Value, variance: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The corrected mean and variance, [batch, groups]."""
-        graph = self.graph
-        rows = graph.facts.rows(self.source)
-        assert rows is not None
-        batch, channels = shape_of(self.source)[:2]
-        old = graph.op("Gather", [graph.cached(self.source, self.layout), graph.row_index(rows.grid)], {"axis": 0})
-        if dtype_of(self.source) != ir.DataType.FLOAT:
-            tensor, old = (graph.op("Cast", [part], {"to": int(ir.DataType.FLOAT)}) for part in (tensor, old))
-        difference = graph.op("Sub", [tensor, old])
-        doubled = graph.op("Mul", [mean, graph.constant(np.array(2.0, dtype=np.float32))])
-        centre = _per_channel(graph, doubled, batch, channels, self.groups, ir.DataType.FLOAT)
-        spread = graph.op("Sub", [graph.op("Add", [tensor, old]), centre])
-        count = rows.grid.size * (channels // self.groups)
-        first = self._share(difference, batch, channels, count)
-        second = self._share(graph.op("Mul", [difference, spread]), batch, channels, count)
-        moved = graph.op("Sub", [second, graph.op("Mul", [first, first])])
-        new_variance = graph.op(
-            "Max", [graph.op("Add", [variance, moved]), graph.constant(np.array(0.0, dtype=np.float32))]
-        )
-        return graph.op("Add", [mean, first]), new_variance
-
-    def _share(self, value: ir.Value, batch: int, channels: int, count: int) -> ir.Value:
-        """The sum over rows and the channels of a group, over the number of elements of a group."""
-        graph = self.graph
-        total = graph.op("ReduceSum", [value, graph.ints([0])], {"keepdims": 0})
-        total = graph.op("Reshape", [total, graph.ints([batch, self.groups, channels // self.groups])])
-        total = graph.op("ReduceSum", [total, graph.ints([2])], {"keepdims": 0})
-        return graph.op("Mul", [total, graph.constant(np.array(1.0 / count, dtype=np.float32))])

@@ -61,9 +61,9 @@ class Verifier:
         base, full = self._full_runs()
         errors = self._against_original(base)
         edited = {mode: self._edits(mode, base, self._cases(mode)) for mode in self.manifest.edits}
-        if self.manifest.stacked.graph is not None:
-            self.tell("verify stacked edits")
-            errors["stacked"] = self._stacked(base)
+        for mode in [mode for mode, stack in self.manifest.stacked.items() if stack.graph is not None]:
+            self.tell(f"verify {mode}: stacked edits")
+            errors[f"stacked.{mode}"] = self._stacked(mode, base)
         base = self._outputs(base)
         for mode, results in edited.items():
             errors.update(self._judged(mode, results, base, full))
@@ -165,12 +165,12 @@ class Verifier:
             self._check_outside(got, base, active)
         return {**errors, f"masked_reference.{mode}": max(found)}
 
-    def _stacked(self, base: Feeds) -> float:
+    def _stacked(self, mode: str, base: Feeds) -> float:
         """Three edits in one run against one run each; they overlap, and one changes nothing."""
         feeds = (self.new, self.old, self.new)
         edits = list(zip(feeds, (*self._regions(), self._independent()), strict=True))
-        together = run_stacked(self.path, self.manifest, base, edits)
-        alone = self._edits("cached", base, {"one_by_one": edits})["one_by_one"]
+        together = run_stacked(self.path, self.manifest, mode, base, edits)
+        alone = self._edits(mode, base, {"one_by_one": edits})["one_by_one"]
         return max(self._distance(got, expected) for got, expected in zip(together, alone, strict=True))
 
     def _check_outside(self, got: Feeds, base: Feeds, active: ActiveRows) -> None:

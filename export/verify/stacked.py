@@ -9,7 +9,7 @@ import numpy as np
 
 from retouch.bundle import EditGraphSpec, Manifest, OutputSpec
 from retouch.export.verify.runner import Runner
-from retouch.region import ActiveRows, active_part, attention_mask, stacked_index_inputs, with_rows
+from retouch.region import ActiveRows, active_part, attention_mask, owner_inputs, stacked_index_inputs, with_rows
 
 __all__ = ["run_stacked"]
 
@@ -19,6 +19,7 @@ Feeds = Mapping[str, np.ndarray]
 def run_stacked(
     path: Path,
     manifest: Manifest,
+    mode: str,
     base: Feeds,
     edits: Sequence[tuple[Feeds, ActiveRows]],
 ) -> list[dict[str, np.ndarray]]:
@@ -26,11 +27,12 @@ def run_stacked(
 
     Args:
         path: the bundle's directory.
-        manifest: its manifest, which has a stacked graph.
+        manifest: its manifest, which has a stacked graph of that mode.
+        mode: the GroupNorm mode.
         base: all outputs of the base run.
         edits: feeds and active rows of every edit; the conditions are the same.
     """
-    spec = manifest.stacked.graph
+    spec = manifest.stacked[mode].graph
     assert spec is not None
     inputs = {**edits[0][0], **{f"cached.{name.removeprefix('cacheable.')}": value for name, value in base.items()}}
     if spec.prep_file is not None:
@@ -50,7 +52,8 @@ def _indices(manifest: Manifest, spec: EditGraphSpec, edits: Sequence[ActiveRows
     neighbourhoods = [item for item in manifest.neighbourhoods if item.id in spec.neighbourhoods]
     blocks = [grid for grid in manifest.grids if grid.id in spec.blocks]
     masks = {f"mask.{name}": attention_mask(edits, *name.split(".")) for name in spec.masks}
-    return {**stacked_index_inputs(edits, neighbourhoods, manifest.grids, blocks), **masks}
+    owners = owner_inputs(edits, [grid for grid in manifest.grids if grid.id in spec.owners])
+    return {**stacked_index_inputs(edits, neighbourhoods, manifest.grids, blocks), **masks, **owners}
 
 
 def _editable(manifest: Manifest, edits: Sequence[tuple[Feeds, ActiveRows]]) -> dict[str, np.ndarray]:

@@ -66,8 +66,8 @@ def test_family(case: str, tiny: Any, tmp_path: Path) -> None:
     manifest = bundle.manifest
     assert covered(manifest) >= 0.99
     assert max(manifest.verification.values()) <= 2e-5
-    assert (case in ALONE) == (manifest.stacked.graph is None)
-    assert ALONE.get(case, "") in (manifest.stacked.reason or "")
+    assert (case in ALONE) == (manifest.stacked["cached"].graph is None)
+    assert ALONE.get(case, "") in (manifest.stacked["cached"].reason or "")
 
     generator = np.random.default_rng(0)
     feeds, changed = ({**made(manifest, generator)} for _ in range(2))

@@ -28,7 +28,7 @@ def make_model(
 ) -> onnx.ModelProto:
     """One node whose operands are the feeds in order: initializers if among the constants, left out if ``None``."""
     constants = constants or {}
-    function = next(ir.serde.serialize_function(f) for f in functions(OPSET) if f.name == op)
+    (function,) = map(ir.serde.serialize_function, functions(OPSET, [op]))
     names = ["" if value is None else name for name, value in feeds.items()]
     inputs = [
         onnx.helper.make_tensor_value_info(

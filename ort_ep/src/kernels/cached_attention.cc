@@ -5,6 +5,7 @@
 #include "api.h"
 #include "cpu/instruction_set.h"
 #include "kernels/ops.h"
+#include "kernels/row_places.h"
 
 namespace retouch {
 namespace {
@@ -28,15 +29,9 @@ Table overlaid(const Tensor& cached, const Tensor& rows, const Tensor& index) {
   Table table, fresh;
   append(table, cached);
   append(fresh, rows);
-  const int64_t size = cached.shape[0];
-  for (size_t i = 0; i < fresh.size(); ++i) {
-    const int64_t given = index.as<int64_t>()[i];
-    if (given < -size || given >= size) {
-      throw Error(std::string(kEdit) + ": expected every index to be from -" + std::to_string(size) + " to before " + std::to_string(size) +
-                  ", got " + std::to_string(given));
-    }
-    table[static_cast<size_t>(given < 0 ? given + size : given)] = fresh[i];
-  }
+  const std::vector<size_t> places = rows_at(kEdit, index.as<int64_t>(), fresh.size(), cached.shape[0]);
+  require_distinct(kEdit, places.data(), places.size(), table.size());
+  for (size_t i = 0; i < fresh.size(); ++i) table[places[i]] = fresh[i];
   return table;
 }
 

@@ -4,6 +4,7 @@
 
 #include "api.h"
 #include "kernels/ops.h"
+#include "kernels/row_places.h"
 
 namespace retouch {
 namespace {
@@ -25,14 +26,6 @@ size_t position(const int64_t* index, size_t axes, const Shape& cached) {
   return static_cast<size_t>(flat);
 }
 
-void copy(const Context& context, const char* from, char* to, size_t bytes) {
-  const size_t tasks = std::max<size_t>(1, bytes / kBytesPerTask);
-  context.parallel_for(tasks, [&](size_t task) {
-    const size_t begin = bytes * task / tasks, end = bytes * (task + 1) / tasks;
-    std::memcpy(to + begin, from + begin, end - begin);
-  });
-}
-
 class MaskedMerge : public Kernel {
  public:
   void compute(const Context& context) const override {
@@ -44,11 +37,13 @@ class MaskedMerge : public Kernel {
     for (size_t axis = axes; axis < cached.shape.rank(); ++axis) wanted.push(cached.shape[axis]);
     require(rows.shape == wanted, kName, "rows " + wanted.text(), rows);
     const size_t bytes = static_cast<size_t>(cached.shape.count(axes)) * element_size(cached.type);
+    const size_t size = static_cast<size_t>(cached.shape.count(0, axes));
     std::vector<size_t> positions(count);
     for (size_t i = 0; i < count; ++i) positions[i] = position(index.as<int64_t>() + i * axes, axes, cached.shape);
+    require_distinct(kName, positions.data(), count, size);
     const Tensor merged = context.output(0, cached.shape, cached.type);
-    if (merged.data != cached.data) copy(context, cached.as<char>(), merged.as<char>(), static_cast<size_t>(cached.shape.count(0, axes)) * bytes);
-    const size_t tasks = std::max<size_t>(1, count * bytes / kBytesPerTask);
+    if (merged.data != cached.data) copy_bytes(context, cached.as<char>(), merged.as<char>(), size * bytes);
+    const size_t tasks = std::min(std::max<size_t>(count, 1), std::max<size_t>(1, count * bytes / kBytesPerTask));
     context.parallel_for(tasks, [&](size_t task) {
       for (size_t i = count * task / tasks; i < count * (task + 1) / tasks; ++i)
         std::memcpy(merged.as<char>() + positions[i] * bytes, rows.as<char>() + i * bytes, bytes);

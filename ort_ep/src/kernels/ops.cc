@@ -6,13 +6,16 @@ namespace retouch {
 namespace {
 
 std::vector<Op> made_ops() {
-  std::vector<Op> all = {edit_attention(), gather_rows(), group_moments(), masked_merge(), moment_affine(), stacked_attention()};
+  std::vector<Op> all = {edit_attention(), gather_rows(), group_moments(), masked_merge(), moment_affine(), scatter_rows(), stacked_attention()};
   for (const TailForm& tail : tail_forms()) {
     for (bool batch : {false, true}) {
       all.push_back(depthwise_edit_conv(tail, batch));
       all.push_back(edit_conv(tail, batch));
+      all.push_back(grouped_edit_conv(tail, batch));
       all.push_back(row_linear(tail, batch));
-      if (tail.only_maps()) all.push_back(edit_group_norm(tail, batch));
+      if (tail.only_maps()) {
+        for (bool stacked : {false, true}) all.push_back(edit_group_norm(tail, batch, stacked));
+      }
       if (!tail.is_empty()) all.push_back(rows(tail, batch));
     }
   }

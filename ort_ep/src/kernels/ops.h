@@ -15,8 +15,9 @@ constexpr const char* kDomain = "ai.retouch";
 /// These have tails, and forms whose rows [M, B, C] are those of a batch of samples.
 Op depthwise_edit_conv(const TailForm& tail, bool batch);
 Op edit_conv(const TailForm& tail, bool batch);
+Op grouped_edit_conv(const TailForm& tail, bool batch);
 Op row_linear(const TailForm& tail, bool batch);
-Op edit_group_norm(const TailForm& tail, bool batch);
+Op edit_group_norm(const TailForm& tail, bool batch, bool stacked);
 Op rows(const TailForm& tail, bool batch);
 
 Op edit_attention();
@@ -24,6 +25,7 @@ Op gather_rows();
 Op group_moments();
 Op masked_merge();
 Op moment_affine();
+Op scatter_rows();
 Op stacked_attention();
 
 /// The operators, in no particular order.

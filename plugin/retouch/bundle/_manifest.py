@@ -10,7 +10,7 @@ from retouch.bundle._engines import EngineSpec
 from retouch.bundle._grids import GridSpec
 from retouch.files import FileSpec
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 _WHOLE = ("densified", "recomputed", "statistic")
 """Plans of nodes that every edit computes whole."""
@@ -113,6 +113,8 @@ class EditGraphSpec:
         blocks: ids of the grids of blocks with inputs ``members.<id>`` [B, Q], the active rows of every active block
             by their places among all active ones (a shorter block repeats one), and ``places.<id>`` [M], where in
             those B * Q every active row stands.
+        owners: ids of the grids with an input ``owners.<id>`` [M], by which a stacked graph knows to which edit a row
+            belongs; with it goes an input ``edits`` [E], which counts the edits.
     """
 
     file: str
@@ -126,6 +128,7 @@ class EditGraphSpec:
     updates: tuple[str, ...]
     masks: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -200,7 +203,7 @@ class MomentsSpec:
 
 @dataclass(frozen=True)
 class StackSpec:
-    """The stacked edit graph, which computes several edits of one base run at once, GroupNorm moments ``cached``.
+    """A stacked edit graph, which computes several edits of one base run at once.
 
     Its input ``stacked.<input>`` and its outputs are active rows [M, ...], those of one edit behind those of another.
 
@@ -217,7 +220,8 @@ class StackSpec:
 class Manifest:
     """Everything a runtime has to know about a bundle.
 
-    ``edits`` maps a GroupNorm mode (``cached`` or ``corrected``) to its edit graph; ``verification`` maps a check's
+    ``edits`` maps a GroupNorm mode (``cached`` or ``corrected``) to its edit graph, ``stacked`` the modes to graphs of
+    several edits, in which ``corrected`` moments are those of every edit by itself; ``verification`` maps a check's
     name to its largest error relative to the output's scale; ``break_even`` maps an engine's name to what was measured;
     ``moments`` is ``None`` where there is no choice of modes, or none was calibrated; ``engines`` maps the paths of
     prebuilt engines in the bundle to what they are; ``recipe`` is a digest of the build file's part that the bundle was
@@ -234,7 +238,7 @@ class Manifest:
     cacheables: tuple[CacheableSpec, ...]
     edits: Mapping[str, EditGraphSpec]
     plan: tuple[PlanRow, ...]
-    stacked: StackSpec = field(default_factory=StackSpec)
+    stacked: Mapping[str, StackSpec] = field(default_factory=dict)
     files: Mapping[str, FileSpec] = field(default_factory=dict)
     verification: Mapping[str, float] = field(default_factory=dict)
     break_even: Mapping[str, BreakEven] = field(default_factory=dict)
@@ -256,6 +260,11 @@ class Manifest:
         total = self.flops
         dense = sum(row.flops for row in self.plan if row.plan in _WHOLE)
         return 1.0 if total == 0 else 1.0 - dense / total
+
+    @property
+    def stacked_graphs(self) -> tuple[EditGraphSpec, ...]:
+        """The stacked graphs that there are."""
+        return tuple(stack.graph for stack in self.stacked.values() if stack.graph is not None)
 
     def grid(self, grid_id: str) -> GridSpec:
         """The grid with that id."""

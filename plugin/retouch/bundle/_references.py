@@ -33,6 +33,8 @@ def _faults(manifest: Manifest) -> Iterator[str]:
         yield f"names the editable input {manifest.editable.input!r}, which is none of the inputs"
     if not manifest.outputs or "cached" not in manifest.edits:
         yield "has no outputs, or no edit graph 'cached'"
+    if not set(manifest.stacked) <= set(manifest.edits):
+        yield "stacks edits of GroupNorm modes that it has no edit graphs of"
     unknown = [output.grid for output in manifest.outputs if output.grid is not None and output.grid not in grids]
     unknown += [grid for spec in manifest.neighbourhoods for grid in (spec.source, spec.target) if grid not in grids]
     yield from (f"names the grid {grid!r}, which it does not describe" for grid in unknown)
@@ -41,15 +43,16 @@ def _faults(manifest: Manifest) -> Iterator[str]:
         if not _is_dtype(dtype):
             yield f"names the dtype {dtype!r}, which does not exist"
     yield from _file_faults(manifest)
-    for spec in (*manifest.edits.values(), *filter(None, [manifest.stacked.graph])):
+    for spec in (*manifest.edits.values(), *manifest.stacked_graphs):
         yield from _graph_faults(manifest, spec)
     if manifest.moments is not None:
         yield from _moments_faults(manifest, manifest.moments)
 
 
 def _file_faults(manifest: Manifest) -> Iterator[str]:
-    graphs = [spec.file for spec in (*manifest.edits.values(), *filter(None, [manifest.stacked.graph]))]
-    preps = [spec.prep_file for spec in (*manifest.edits.values(), *filter(None, [manifest.stacked.graph]))]
+    specs = (*manifest.edits.values(), *manifest.stacked_graphs)
+    graphs = [spec.file for spec in specs]
+    preps = [spec.prep_file for spec in specs]
     wanted = [manifest.base_file, manifest.weights_file, *graphs, *filter(None, preps)]
     yield from (f"lacks size and hash of {name}" for name in wanted if name not in manifest.files)
     if len(set(graphs) | {manifest.base_file}) != len(graphs) + 1:
@@ -61,7 +64,7 @@ def _graph_faults(manifest: Manifest, spec: EditGraphSpec) -> Iterator[str]:
     lacking = [item for item in (*spec.cached, *spec.prep_cached, *spec.updates) if item not in known]
     yield from (f"names the cacheable {item!r}, which it does not describe" for item in lacking)
     grids = {grid.id: grid for grid in manifest.grids}
-    missing = [item for item in (*spec.grids, *spec.blocks) if item not in grids]
+    missing = [item for item in (*spec.grids, *spec.blocks, *spec.owners) if item not in grids]
     yield from (f"names the grid {item!r}, which it does not describe" for item in missing)
     wrong = [item for item in spec.blocks if item in grids and grids[item].blocks is None]
     yield from (f"names the blocks {item!r}, which are a grid of another kind" for item in wrong)

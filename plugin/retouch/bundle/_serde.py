@@ -12,6 +12,9 @@ from retouch.files import parse_json, read_dataclass
 
 _WITHOUT_ENGINES = 3
 _WITHOUT_TRAITS = 4
+_ONE_STACK = 5
+
+_EXPORTED_BEFORE = "the bundle was exported before edits with such moments shared runs; export it again"
 
 
 def manifest_to_json(manifest: Manifest) -> str:
@@ -54,16 +57,28 @@ def manifest_from_json(text: str, where: str) -> Manifest:
 
 
 def _upgraded(data: dict[str, Any]) -> dict[str, Any]:
-    """Version 3 knew no engines and no build files, version 4 no traits of engines; the rest is as it was."""
+    """What older versions wrote as they would write it now; what is no manifest of theirs stays as it is.
+
+    Version 3 knew no engines and no build files, version 4 no traits of engines, version 5 one stacked graph only, that
+    of cached moments.
+    """
     version = data.get("schema_version")
-    if type(version) is not int or version not in (_WITHOUT_ENGINES, _WITHOUT_TRAITS):
+    if type(version) is not int or version not in (_WITHOUT_ENGINES, _WITHOUT_TRAITS, _ONE_STACK):
         return data
     if version == _WITHOUT_ENGINES:
         data = {**data, "engines": {}, "recipe": ""}
-    engines = data.get("engines")
-    if isinstance(engines, dict):
+    engines, edits, stack = data.get("engines"), data.get("edits"), data.get("stacked")
+    if isinstance(engines, dict) and version != _ONE_STACK:
         engines = {name: {**spec, "traits": []} if isinstance(spec, dict) else spec for name, spec in engines.items()}
-    return {**data, "engines": engines, "schema_version": SCHEMA_VERSION}
+    if isinstance(edits, dict) and isinstance(stack, dict):
+        others: dict[str, Any] = {mode: {"graph": None, "reason": _EXPORTED_BEFORE} for mode in edits}
+        stack = {**others, "cached": {**stack, "graph": _without_owners(stack.get("graph"))}}
+        edits = {mode: _without_owners(spec) for mode, spec in edits.items()}
+    return {**data, "engines": engines, "edits": edits, "stacked": stack, "schema_version": SCHEMA_VERSION}
+
+
+def _without_owners(spec: Any) -> Any:
+    return {**spec, "owners": []} if isinstance(spec, dict) else spec
 
 
 def _block(value: Any) -> str:

@@ -17,6 +17,7 @@ __all__ = [
     # Several edits at once
     "attention_mask",
     "stacked_index_inputs",
+    "owner_inputs",
     # Active rows in tensors of any layout
     "active_part",
     "merged_output",
@@ -39,7 +40,7 @@ __all__ = [
 from retouch.region._active import ActiveRows
 from retouch.region._filters import CUBIC_COEFFICIENT, ResizeFilter, filtered_axis
 from retouch.region._grid_rows import active_part, merged_output, with_rows
-from retouch.region._indices import index_inputs, stacked_index_inputs
+from retouch.region._indices import index_inputs, owner_inputs, stacked_index_inputs
 from retouch.region._mask import attention_mask
 from retouch.region._policy import DEFAULT_POLICY, POLICIES, RegionPolicy
 from retouch.region._region import Region

@@ -66,6 +66,20 @@ def stacked_index_inputs(
     return inputs
 
 
+def owner_inputs(edits: Sequence[ActiveRows], grids: Sequence[GridSpec]) -> dict[str, NDArray[np.int64]]:
+    """The inputs ``owners.<grid>`` of a stacked graph, and ``edits``: whose row every row is, and the edits counted.
+
+    Args:
+        edits: the active rows of every edit.
+        grids: the grids to give the owners of the rows of; without any there are no inputs.
+    """
+    numbers = np.arange(len(edits), dtype=np.int64)
+    owners = {
+        f"owners.{grid.id}": np.repeat(numbers, [active.rows[grid.id].size for active in edits]) for grid in grids
+    }
+    return {**owners, "edits": numbers} if owners else {}
+
+
 def _named(neighbourhoods: Sequence[NeighbourhoodSpec], grids: Sequence[GridSpec]) -> list[str]:
     return [grid.id for grid in grids] + [grid for spec in neighbourhoods for grid in (spec.source, spec.target)]
 

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from retouch.bundle import EditGraphSpec, GridSpec, Manifest, NeighbourhoodSpec
 from retouch.engines import Engine, Value
 from retouch.errors import RegionError
-from retouch.region import ActiveRows, Region, RegionPolicy, attention_mask, index_inputs, stacked_index_inputs
+from retouch.region import (
+    ActiveRows,
+    Region,
+    RegionPolicy,
+    attention_mask,
+    index_inputs,
+    owner_inputs,
+    stacked_index_inputs,
+)
 from retouch.session._lru import Lru
 
 _KEPT_REGIONS = 16
@@ -53,14 +61,15 @@ class Regions:
         return self._inputs.get((region.active.fingerprint, key), lambda: self._index(region.active, spec))
 
     def stacked_inputs(self, regions: Sequence[ActiveRegion], spec: EditGraphSpec) -> Mapping[str, Value]:
-        """The index and mask inputs of the stacked graph for edits of those regions."""
+        """The index, mask and owner inputs of a stacked graph for edits of those regions."""
         fingerprint = ".".join(region.active.fingerprint for region in regions)
-        return self._inputs.get((fingerprint, "stacked"), lambda: self._stack([r.active for r in regions], spec))
+        return self._inputs.get((fingerprint, spec.file), lambda: self._stack([r.active for r in regions], spec))
 
     def _stack(self, edits: Sequence[ActiveRows], spec: EditGraphSpec) -> dict[str, Value]:
         arrays = stacked_index_inputs(edits, *self._used(spec))
         for name in spec.masks:
             arrays[f"mask.{name}"] = attention_mask(edits, *name.split("."))
+        arrays.update(owner_inputs(edits, self._described(spec.owners)))
         return {name: self._engine.value(array) for name, array in arrays.items()}
 
     def _compute(self, region: Region) -> ActiveRegion:

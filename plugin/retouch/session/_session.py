@@ -218,8 +218,9 @@ class EditSession:
         Args:
             run: the base run, or its id.
             edits: the edits; none sees another's changes.
-            group_norm: how GroupNorm sees the edits; ``None`` means as the session was told. Only edits with ``cached``
-                moments share a run; of ``auto`` edits, those that take ``corrected`` ones run on their own.
+            group_norm: how GroupNorm sees the edits; ``None`` means as the session was told. Edits with the same
+                moments share runs, ``corrected`` ones each with its own correction; of ``auto`` edits, those that take
+                ``cached`` moments share one run and the others another.
             fallback: whether full runs may be made, and merged, where they were measured to be faster.
 
         Raises:

@@ -10,45 +10,48 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from retouch.bundle import EditGraphSpec, OutputSpec
+from retouch.bundle import EditGraphSpec, OutputSpec, StackSpec
 from retouch.engines import Binding, Value
 from retouch.errors import NonFiniteError
 from retouch.region import active_part, with_rows
 from retouch.session._bindings import BindingKey
 from retouch.session._edit import Edit, Outcome
 from retouch.session._execute import execute, finish
+from retouch.session._mode import edit_spec
 from retouch.session._prepared import prepare
 from retouch.session._result import Result
 from retouch.session._run import OUTPUTS, STATES
 from retouch.session._runtime import Runtime
 from retouch.session._states_read import cached_inputs
 
-_KEY = "stacked"
-
 _LARGEST_EDIT, _LARGEST_STACK = 0.05, 0.25
 """FLOPs of an edit that shares its run, and of a stack, as shares of a full run's. Small edits gain by reading weights
 together; in large ones that is a small part, and every row of a stack passes over the keys of all edits (measured on a
 DiT of 1,024 tokens: 8 edits of 2 % cost .63 of 8 runs, 3 of 10 % cost 1.19)."""
 
+_NO_GAIN = "it does not pay to share its run"
+
 
 def execute_many(runtime: Runtime, edits: Sequence[Edit], start: float, *, fallback: bool) -> list[Result]:
     """The results of edits of one run that began at that time, in their order; as many as pays share a run."""
-    against = _reason_against(runtime, edits)
-    groups = [[edit] for edit in edits] if against is not None else _groups(runtime, edits)
-    results: list[Result] = []
-    for group in groups:
-        reason = against or _reason_alone(runtime, group[0])
-        refused = _refusal(runtime, group) if len(group) > 1 else None
+    against = _reason_against(edits, runtime.manifest.editable.input)
+    groups = [[place] for place in range(len(edits))] if against is not None else _groups(runtime, edits)
+    results: dict[int, Result] = {}
+    for places in groups:
+        group = [edits[place] for place in places]
+        reason = against or _refusal(runtime, group[0]) or _NO_GAIN
+        refused = _rows_refusal(runtime, group) if len(group) > 1 else None
         if refused is not None:
             reason = refused
         elif len(group) > 1:
             try:
-                results += _execute_stack(runtime, group, start)
+                results.update(zip(places, _execute_stack(runtime, group, start), strict=True))
                 continue
             except NonFiniteError:
                 reason = "values were not finite in a shared run"
-        results += [_execute_alone(runtime, edit, reason, fallback=fallback) for edit in group]
-    return results
+        alone = (_execute_alone(runtime, edit, reason, fallback=fallback) for edit in group)
+        results.update(zip(places, alone, strict=True))
+    return [results[place] for place in range(len(edits))]
 
 
 def _execute_alone(runtime: Runtime, edit: Edit, reason: str, *, fallback: bool) -> Result:
@@ -56,54 +59,54 @@ def _execute_alone(runtime: Runtime, edit: Edit, reason: str, *, fallback: bool)
     return replace(result, report=replace(result.report, reason=f"{result.report.reason}; on its own: {reason}"))
 
 
-def _reason_alone(runtime: Runtime, edit: Edit) -> str:
-    shares = _shares(runtime, edit)
-    return "it does not pay to share its run" if shares else "corrected GroupNorm moments are those of one edit"
+def _key(runtime: Runtime, edit: Edit) -> str:
+    """The moments under which the manifest has an edit's graphs."""
+    return edit_spec(runtime.manifest, edit.group_norm)[0]
 
 
-def _shares(runtime: Runtime, edit: Edit) -> bool:
-    """Whether the stacked graph, whose moments are the base run's, computes what that edit means."""
-    return edit.group_norm == "cached" or len(runtime.manifest.edits) == 1
+def _refusal(runtime: Runtime, edit: Edit) -> str | None:
+    """Why there is no graph that computes an edit together with others, or ``None``."""
+    stack = runtime.manifest.stacked.get(_key(runtime, edit), StackSpec(reason="it was exported without one"))
+    if stack.graph is None:
+        return f"the model has no stacked graph for {edit.group_norm} moments ({stack.reason})"
+    return runtime.engine.refusal(runtime.bundle.path / stack.graph.file)
 
 
-def _groups(runtime: Runtime, edits: Sequence[Edit]) -> list[list[Edit]]:
-    """The edits in order, cut where a stack would get too large to pay, or an edit has moments of its own."""
-    groups: list[list[Edit]] = []
-    room = 0.0
-    for edit in edits:
-        ratio = edit.region.flop_ratio
-        if ratio > room or not _shares(runtime, edit):
-            groups.append([])
-            room = _LARGEST_STACK if ratio <= _LARGEST_EDIT and _shares(runtime, edit) else 0.0
-        groups[-1].append(edit)
-        room -= ratio
+def _groups(runtime: Runtime, edits: Sequence[Edit]) -> list[list[int]]:
+    """The places of the edits that share a run: those with the same moments, as many as pay."""
+    groups: list[list[int]] = []
+    latest: dict[str, tuple[list[int], float]] = {}
+    for place, edit in enumerate(edits):
+        key, ratio = _key(runtime, edit), edit.region.flop_ratio
+        group, room = latest.get(key, ([], 0.0))
+        if ratio > room:
+            group, room = [], 0.0
+            groups.append(group)
+            if ratio <= _LARGEST_EDIT and _refusal(runtime, edit) is None:
+                room = _LARGEST_STACK
+        group.append(place)
+        latest[key] = (group, room - ratio)
     return groups
 
 
-def _reason_against(runtime: Runtime, edits: Sequence[Edit]) -> str | None:
-    """Why edits cannot share a run, or ``None``."""
+def _reason_against(edits: Sequence[Edit], editable: str) -> str | None:
+    """Why edits cannot share a run, whatever their moments, or ``None``."""
     if len(edits) < 2:
         return "there is no other edit to share a run with"
-    if runtime.manifest.stacked.graph is None:
-        return f"the model has no stacked graph ({runtime.manifest.stacked.reason})"
-    refused = runtime.engine.refusal(runtime.bundle.path / runtime.manifest.stacked.graph.file)
-    if refused is not None:
-        return refused
-    editable = runtime.manifest.editable.input
     digests = {tuple(value.digest for name, value in edit.feeds.items() if name != editable) for edit in edits}
     return "the edits have different conditions" if len(digests) > 1 else None
 
 
-def _refusal(runtime: Runtime, edits: Sequence[Edit]) -> str | None:
+def _rows_refusal(runtime: Runtime, edits: Sequence[Edit]) -> str | None:
     """Why the engine does not take so many rows together, ``None`` if it does."""
-    spec = runtime.manifest.stacked.graph
+    spec = runtime.manifest.stacked[_key(runtime, edits[0])].graph
     assert spec is not None
     program = runtime.programs.edit(spec, record=False)
     return program.refusal(runtime.regions.stacked_inputs([edit.region for edit in edits], spec))
 
 
 def _execute_stack(runtime: Runtime, edits: Sequence[Edit], start: float) -> list[Result]:
-    spec = runtime.manifest.stacked.graph
+    spec = runtime.manifest.stacked[_key(runtime, edits[0])].graph
     assert spec is not None
     outcomes = list(_run_stack(runtime, edits, spec))
     return [
@@ -115,14 +118,14 @@ def _execute_stack(runtime: Runtime, edits: Sequence[Edit], start: float) -> lis
 def _run_stack(runtime: Runtime, edits: Sequence[Edit], spec: EditGraphSpec) -> Iterator[Outcome]:
     first, fingerprint = edits[0], runtime.bundle.fingerprint
     states = runtime.store.get(first.run, fingerprint, STATES)
-    read = runtime.states_read.of(first.run, _KEY, spec, states, first.group_norm)
+    read = runtime.states_read.of(first.run, spec.file, spec, states, first.group_norm)
     start = time.perf_counter()
     indices = runtime.regions.stacked_inputs([edit.region for edit in edits], spec)
     indexed = time.perf_counter()
     prepared = prepare(runtime, first.run, first.feeds, spec, states)
     ready = time.perf_counter()
     rows = ".".join(edit.region.active.fingerprint for edit in edits)
-    place = BindingKey(first.run, rows, _KEY, False, prepared.key)
+    place = BindingKey(first.run, rows, spec.file, False, prepared.key)
     program = runtime.programs.edit(spec, record=False)
 
     def bind() -> Binding:

@@ -122,7 +122,7 @@ def swin(exported) -> Exported:
 
 def test_everything_heavy_is_on_rows(swin: Exported) -> None:
     assert_on_rows(swin)
-    assert swin.bundle.manifest.stacked.graph is not None
+    assert swin.bundle.manifest.stacked["cached"].graph is not None
 
 
 def test_edits(swin: Exported) -> None:

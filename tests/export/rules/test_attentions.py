@@ -191,10 +191,10 @@ OPERATOR_MASKS = {
 def assert_stacks(bundle) -> None:
     """Several edits share a run, which the export compared with one run each."""
     assert bundle.manifest.coverage == 1.0
-    assert bundle.manifest.stacked.reason is None
-    assert "stacked" in bundle.manifest.verification
-    assert bundle.manifest.stacked.graph is not None
-    assert set(bundle.manifest.stacked.graph.cached) <= set(bundle.manifest.edits["cached"].cached)
+    assert bundle.manifest.stacked["cached"].reason is None
+    assert "stacked.cached" in bundle.manifest.verification
+    assert bundle.manifest.stacked["cached"].graph is not None
+    assert set(bundle.manifest.stacked["cached"].graph.cached) <= set(bundle.manifest.edits["cached"].cached)
 
 
 @BATCHES

@@ -104,7 +104,7 @@ def test_recomputed_text_gives_the_full_run(order: str, batch: int, tmp_path: Pa
     bundle = exported(order, tmp_path, "recompute", batch)
     assert {row.plan for row in bundle.manifest.plan} >= {"incremental", "recomputed"}
     assert not [row for row in bundle.manifest.plan if row.plan == "densified"]
-    assert "computes anew" in str(bundle.manifest.stacked.reason)
+    assert "computes anew" in str(bundle.manifest.stacked["cached"].reason)
     base, new = feeds(0, batch), feeds(1, batch)
     expected = onnxruntime.InferenceSession(written(order, tmp_path, batch)).run(None, new)[0]
     with EditSession(bundle) as session:
@@ -126,7 +126,7 @@ def test_frozen_text_costs_nothing(order: str, tmp_path: Path) -> None:
     bundle = exported(order, tmp_path, "frozen")
     assert bundle.manifest.coverage == 1.0
     assert "recomputed" not in {row.plan for row in bundle.manifest.plan}
-    assert bundle.manifest.stacked.graph is not None
+    assert bundle.manifest.stacked["cached"].graph is not None
     assert "all_rows" not in bundle.manifest.verification
     recomputed = exported(order, tmp_path, "recompute")
     counts = {grid.id: 1 for grid in bundle.manifest.grids}

@@ -85,4 +85,4 @@ def test_language_model(net, batch: int) -> None:
         y = graph.op("Add", y, graph.op("MatMul", gated, graph.weight(3 * WIDTH, WIDTH)))
     manifest = graph.on_rows(graph.op("RMSNormalization", y, graph.weight(WIDTH))).manifest
     assert manifest.coverage == 1.0
-    assert manifest.stacked.reason is None
+    assert manifest.stacked["cached"].reason is None

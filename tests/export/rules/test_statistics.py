@@ -39,7 +39,7 @@ def test_sum_follows_the_active_rows(net, pool: str, batch: int) -> None:
     assert set(bundle.manifest.edits) == {"cached", "corrected"}
     assert plans(bundle)["Sigmoid"] == "statistic"
     # A held gate is the same for all edits of a run, so they share one.
-    assert bundle.manifest.stacked.reason is None
+    assert bundle.manifest.stacked["cached"].reason is None
 
 
 EXTREMES = {

@@ -15,6 +15,7 @@ from retouch.bundle import (
     ModelSpec,
     NeighbourhoodSpec,
     OutputSpec,
+    StackSpec,
     TensorSpec,
 )
 
@@ -29,6 +30,7 @@ MANIFEST = Manifest(
     cacheables=(),
     edits={"cached": EditGraphSpec("edit.onnx", None, (), (), (), (), ("g2x2",), (), ())},
     plan=(),
+    stacked={"cached": StackSpec(reason="it is the smallest")},
 )
 FILES = {"base.onnx": b"graph", "edit.onnx": b"graph of edits", "weights.bin": bytes(range(256)) * 64}
 

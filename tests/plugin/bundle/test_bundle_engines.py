@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from retouch.bundle import Bundle, EngineSpec, FileSpec, ProfileSpec, is_engine_file, store_engine
+from retouch.bundle import (
+    SCHEMA_VERSION,
+    Bundle,
+    EngineSpec,
+    FileSpec,
+    ProfileSpec,
+    is_engine_file,
+    store_engine,
+)
 from retouch.errors import BundleError
 from tests.plugin.bundle.smallest import write
 
@@ -108,11 +116,12 @@ def test_a_folder_that_cannot_be_written_to_is_explained(bundle: Bundle) -> None
 def test_a_bundle_of_schema_version_3_is_read(bundle: Bundle) -> None:
     path = bundle.path / "manifest.json"
     data = json.loads(path.read_text())
-    del data["engines"], data["recipe"]
+    data["stacked"] = data["stacked"]["cached"]
+    del data["engines"], data["recipe"], data["edits"]["cached"]["owners"]
     path.write_text(json.dumps({**data, "schema_version": 3}))
     assert Bundle.open(bundle.path) == bundle
     path.write_text(json.dumps({**data, "schema_version": 2}))
-    with pytest.raises(BundleError, match="schema version 2; this version of Retouch reads 5"):
+    with pytest.raises(BundleError, match=f"schema version 2; this version of Retouch reads {SCHEMA_VERSION}"):
         Bundle.open(bundle.path)
 
 

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from retouch import EditRequest, EditSession, Region
-from retouch.bundle import Bundle
+from retouch.bundle import Bundle, MomentsSpec
 from retouch.calibrate import sample_feeds
 from retouch.export import ExportOptions, export_onnx
 from retouch.region import merged_output
@@ -115,12 +115,46 @@ def test_edits_with_different_conditions_run_one_by_one(session: EditSession, bu
         np.testing.assert_array_equal(results[1].outputs[name], output)
 
 
-def test_corrected_moments_are_those_of_one_edit(bundle: Bundle) -> None:
+def test_corrected_moments_are_those_of_every_edit_by_itself(bundle: Bundle) -> None:
     with EditSession(bundle, threads=1, group_norm="corrected") as session:
         run = session.base(sample_feeds(bundle.manifest))
-        results = session.edit_many(run, _requests(bundle, [2, 7]))
-        shared = len(bundle.manifest.edits) == 1
-        assert [result.report.stacked for result in results] == [2 if shared else 1] * 2
+        # The same rows more than once, and a change that moves the moments far.
+        requests = _requests(bundle, [2, 3, 7, 2])
+        name = bundle.manifest.editable.input
+        if np.issubdtype(requests[2].feeds[name].dtype, np.floating):
+            requests[2] = EditRequest(requests[2].region, {name: requests[2].feeds[name] * 50 + 30})
+        results = session.edit_many(run, requests)
+        assert [result.report.stacked for result in results] == [4] * 4
+        assert {result.report.group_norm for result in results} == {"corrected"}
+        for request, result in zip(requests, results, strict=True):
+            expected = _alone(session, run.id, request)
+            for output, value in expected.outputs.items():
+                scale = float(np.abs(value).max())
+                np.testing.assert_allclose(result.outputs[output], value, atol=5e-6 * scale)
+            _assert_outside_kept(bundle, run, request, result)
+
+
+@pytest.mark.parametrize("bundle", ["ddpm_unet_tiny"], indirect=True)
+def test_edits_with_the_same_moments_share_a_run(bundle: Bundle) -> None:
+    """Where every edit chooses its moments, those of both kinds come mixed, and results stay in order."""
+    means = np.linspace(np.log(0.03), np.log(4.0), 16)
+    shifts = tuple((-1.5, float(mean), -1.0, 0.0, 0.0, 0.0) for mean in means)
+    errors = {"cached": tuple(float(np.exp(mean) / 5) for mean in means), "corrected": (0.1,) * 16}
+    calibrated = Bundle(bundle.path, bundle.manifest.replace(moments=MomentsSpec((), shifts, errors, 0.9)))
+    with EditSession(calibrated, threads=1) as session:
+        feeds = sample_feeds(bundle.manifest)
+        run, name = session.base(feeds), bundle.manifest.editable.input
+        moves = {1: 0.01, 4: 3.0, 7: 0.02, 10: 4.0, 12: 0.03}
+        requests = [
+            EditRequest(request.region, {name: feeds[name] + np.float32(by)})
+            for request, by in zip(_requests(bundle, list(moves), size=2), moves.values(), strict=True)
+        ]
+        results = session.edit_many(run, requests)
+        assert [result.report.group_norm == "corrected" for result in results] == [by > 1 for by in moves.values()]
+        assert [result.report.stacked for result in results] == [3, 2, 3, 2, 3]
+        for request, result in zip(requests, results, strict=True):
+            for output, value in _alone(session, run.id, request).outputs.items():
+                np.testing.assert_allclose(result.outputs[output], value, atol=5e-6 * float(np.abs(value).max()))
 
 
 @pytest.mark.parametrize("form", ATTENTIONS)
