@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = [
     # The library
     "LIBRARY_VARIABLE",
+    "custom_ops_library",
     "library",
     # Its registration with ONNX Runtime
     "PROVIDER",
@@ -15,5 +16,5 @@ __all__ = [
     "register",
 ]
 
-from retouch.ort_ep._library import LIBRARY_VARIABLE, library
+from retouch.ort_ep._library import LIBRARY_VARIABLE, custom_ops_library, library
 from retouch.ort_ep._register import PROVIDER, Availability, register

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 namespace retouch {
 namespace {
@@ -19,12 +20,15 @@ uint32_t offered(const OrtApiBase* base) noexcept {
 
 const Runtime& runtime() noexcept { return g_runtime; }
 
-bool negotiate(const OrtApiBase* base) noexcept {
+bool negotiate(const OrtApiBase* base, uint32_t oldest) noexcept {
   // The structures here end with members of 1.24, so nothing newer is promised to the runtime.
   const uint32_t version = std::min<uint32_t>(offered(base), std::max<uint32_t>(ORT_API_VERSION, kRegistryVersion));
   const OrtApi* api = base->GetApi(version);
-  if (api == nullptr || version < 23) return false;
-  g_runtime = {api, static_cast<const EpApi*>(api->GetEpApi()), version};
+  if (api == nullptr || version < oldest) return false;
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  // Sessions of other threads may read it already; a process has one runtime.
+  if (g_runtime.api == nullptr) g_runtime = {api, version < kProviderVersion ? nullptr : static_cast<const EpApi*>(api->GetEpApi()), version};
   return true;
 }
 

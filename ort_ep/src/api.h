@@ -8,7 +8,10 @@
 
 namespace retouch {
 
-/// The first version whose execution providers may bring a kernel registry.
+/// The first versions that take what is offered to them: custom operators whose results may lie in an operand's memory,
+/// execution providers, and those with a kernel registry.
+constexpr uint32_t kCustomOpVersion = 18;
+constexpr uint32_t kProviderVersion = 23;
 constexpr uint32_t kRegistryVersion = 24;
 
 /// The interfaces of the runtime.
@@ -21,8 +24,8 @@ struct Runtime {
 /// The runtime, once `negotiate` has succeeded.
 const Runtime& runtime() noexcept;
 
-/// Takes the newest interface that the runtime offers; whether there is one with execution providers.
-bool negotiate(const OrtApiBase* base) noexcept;
+/// Takes the newest interface that the runtime offers; whether it is no older than that version.
+bool negotiate(const OrtApiBase* base, uint32_t oldest) noexcept;
 
 /// What goes wrong in a callback; becomes a status of the runtime.
 class Error : public std::runtime_error {

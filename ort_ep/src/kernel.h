@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "context.h"
 #include "node.h"
@@ -24,6 +25,19 @@ class Kernel {
 
 inline bool Kernel::pack(size_t, const Tensor&) { return false; }
 
+/// The elements of an operand: float32, int64, or those of the rows, which may be any.
+enum class Kind { kFloat, kIndex, kAny };
+
+/// The operands of an operator and the number of its results, which are like its first operand.
+struct Signature {
+  struct Operand {
+    Kind kind;
+    bool optional = false;
+  };
+  std::vector<Operand> inputs;
+  size_t results = 1;
+};
+
 /// An operator of the domain.
 struct Op {
   std::string name;
@@ -32,6 +46,8 @@ struct Op {
   /// Whether there is a kernel for a node; one that is not claimed runs as its function body.
   std::function<bool(const Node& node)> claims;
   std::function<std::unique_ptr<Kernel>(const Attributes& attributes)> make;
+  /// Given where all operators are listed.
+  Signature signature{};
 };
 
 }  // namespace retouch

@@ -127,7 +127,7 @@ void start(size_t threads) {
   static OrtApiBase base{};
   base.GetApi = [](uint32_t) noexcept { return static_cast<const OrtApi*>(&g_api); };
   base.GetVersionString = []() noexcept { return "1.24.0"; };
-  negotiate(&base);
+  negotiate(&base, kRegistryVersion);
 }
 
 std::unique_ptr<Kernel> make(const std::string& op, const std::vector<const Value*>& inputs, const std::vector<size_t>& constants,
