@@ -140,7 +140,7 @@ test-native: $(STAMP)
 	done
 
 # The execution provider on several releases of onnxruntime, each in an environment of its own.
-ORT_RELEASES ?= 1.23.2 1.24.4 1.28.0 1.32.0
+ORT_RELEASES ?= 1.22.1 1.23.2 1.24.4 1.28.0 1.32.0
 test-ort-matrix: $(STAMP)
 	tests/ort_ep/matrix.sh $(CURDIR)/$(BIN)/python build/ort-matrix $(ORT_RELEASES)
 
