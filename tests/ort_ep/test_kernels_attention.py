@@ -103,10 +103,10 @@ def test_operands_that_do_not_fit_are_an_error() -> None:
 
 
 def test_other_element_types_are_left_to_the_runtime() -> None:
-    feeds = {name: v.astype(np.float64) if name != "index" else v for name, v in attention(5, 20, 2, 8).items()}
+    feeds = {name: v.astype(np.float16) if name != "index" else v for name, v in attention(5, 20, 2, 8).items()}
     session = open_session(make_model("EditAttention", feeds))
     assert claimed(session) == []
-    np.testing.assert_allclose(session.run(None, feeds)[0], expected(feeds), **TOLERANCE)
+    np.testing.assert_allclose(session.run(None, feeds)[0], expected(feeds), rtol=5e-3, atol=5e-3)
 
 
 def stacked(queries: int, keys: int, fresh: int) -> dict[str, np.ndarray]:

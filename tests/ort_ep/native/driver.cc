@@ -6,83 +6,18 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <numeric>
-#include <random>
 #include <thread>
 
 #include "api.h"
-#include "fake_runtime.h"
+#include "cases.h"
+#include "fuzz.h"
 #include "kept_weights.h"
+#include "stacks.h"
 
 namespace {
 
+using namespace retouch::fake;
 using retouch::WeightStorage;
-using retouch::fake::as_kept;
-using retouch::fake::call;
-using retouch::fake::make;
-using retouch::fake::Value;
-using Operands = std::vector<const Value*>;
-
-std::mt19937 g_random(1);
-
-int64_t below(int64_t limit) { return std::uniform_int_distribution<int64_t>(0, limit - 1)(g_random); }
-
-Value normal(std::vector<int64_t> dims) {
-  Value value = Value::of(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, std::move(dims));
-  std::normal_distribution<float> distribution;
-  for (size_t i = 0; i < value.count(); ++i) value.floats()[i] = distribution(g_random);
-  return value;
-}
-
-/// Indices [count, width] in any order.
-Value table(int64_t count, int64_t width, int64_t limit) {
-  std::vector<int64_t> content;
-  for (int64_t i = 0; i < count * width; ++i) content.push_back(below(limit));
-  return Value::indices({count, width}, content);
-}
-
-/// Indices [count] in any order.
-Value line(int64_t count, int64_t limit) {
-  Value value = table(count, 1, limit);
-  value.dims = {count};
-  return value;
-}
-
-/// Indices [count, 1] that are all different.
-Value different(int64_t count, int64_t limit) {
-  std::vector<int64_t> all(static_cast<size_t>(limit));
-  std::iota(all.begin(), all.end(), 0);
-  std::shuffle(all.begin(), all.end(), g_random);
-  all.resize(static_cast<size_t>(count));
-  return Value::indices({count, 1}, all);
-}
-
-void expect(const char* what, const Value& got, const std::vector<double>& wanted, double tolerance = 2e-4) {
-  bool fits = got.count() == wanted.size();
-  for (size_t i = 0; fits && i < wanted.size(); ++i) fits = std::abs(got.floats()[i] - wanted[i]) <= tolerance * (1 + std::abs(wanted[i]));
-  if (fits) return;
-  std::fprintf(stderr, "%s: results differ\n", what);
-  std::exit(1);
-}
-
-/// The same call from several threads, which must all get the same bits.
-std::vector<Value> call_at_once(const retouch::Kernel& kernel, const Operands& inputs, size_t results) {
-  std::vector<std::vector<Value>> got(3);
-  std::vector<std::thread> threads;
-  for (std::vector<Value>& one : got) threads.emplace_back([&] { one = call(kernel, inputs, results); });
-  for (std::thread& thread : threads) thread.join();
-  for (size_t r = 0; r < results; ++r) {
-    const size_t bytes = got[0][r].count() * sizeof(float);
-    if (bytes != 0 && std::memcmp(got[0][r].bytes.get(), got[1][r].bytes.get(), bytes) != 0) {
-      std::fprintf(stderr, "threads do not agree\n");
-      std::exit(1);
-    }
-  }
-  return std::move(got[0]);
-}
-
-double silu(double x) { return x / (1 + std::exp(-x)); }
 
 void test_convolution(int64_t rows, int64_t channels, int64_t columns, int64_t taps, WeightStorage storage = WeightStorage::kFloat32) {
   const int64_t cached = 30, halo = 11;
@@ -299,8 +234,11 @@ int main() {
         for (int64_t columns : {1, 9, 129}) test_linear(rows, 300, columns, storage);
       }
     }
-    retouch::fake::test_kept_weights();
+    test_kept_weights();
     test_errors();
+    test_stacks();
+    test_sessions();
+    fuzz(threads == 1 ? 30 : 2);
   }
   std::puts("all kernels agree with their references");
   return 0;
