@@ -70,24 +70,24 @@ def graphs_of(bundle: Bundle, modes: Sequence[str], *, stacked: bool = False) ->
         )
     own = tuple(output.tensor.name for output in manifest.outputs)
     edits = [manifest.edits[mode] for mode in modes]
-    stack = _stack(bundle) if stacked else None
-    kept = dict.fromkeys(item for spec in (*edits, *([stack] if stack else [])) for item in _read(spec))
+    stacks = [_stack(bundle, mode) for mode in modes] if stacked else []
+    kept = dict.fromkeys(item for spec in (*edits, *stacks) for item in _read(spec))
     found = [BuildGraph(manifest.base_file, (*own, *(f"cacheable.{item}" for item in kept)))]
     for spec in edits:
         found += _preparing(bundle, spec)
         found.append(BuildGraph(spec.file, (*own, *(f"update.{item}" for item in spec.updates)), spec))
-    if stack is not None:
+    for stack in stacks:
         found += [graph for graph in _preparing(bundle, stack) if graph not in found]
         found.append(BuildGraph(stack.file, own, stack, stacked=True))
     return found
 
 
-def _stack(bundle: Bundle) -> EditGraphSpec:
-    stack = bundle.manifest.stacked
+def _stack(bundle: Bundle, mode: str) -> EditGraphSpec:
+    stack = bundle.manifest.stacked[mode]
     if stack.graph is None:
         raise BuildRequestError(
-            f"Expected the bundle to have a stacked graph, but it has none: {stack.reason}. Build without stacks; "
-            "sessions run edits one by one then."
+            f"Expected the bundle to have a stacked graph for {mode} moments, but it has none: {stack.reason}. Build "
+            "without stacks; sessions run edits one by one then."
         )
     return stack.graph
 

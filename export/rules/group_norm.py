@@ -105,21 +105,6 @@ def _moments_id(source: ir.Value, groups: int, graph: EditGraph) -> str:
     return next(key for key, found in graph.cacheables.items() if found.value is source and found.groups == groups)
 
 
-def _row(graph: EditGraph, moments: ir.Value, index: int) -> ir.Value:
-    """Mean or variance, [batch, groups]."""
-    return graph.op("Gather", [moments, graph.constant(np.array(index, dtype=np.int64))], {"axis": 0})
-
-
-def _per_channel(
-    graph: EditGraph, value: ir.Value, batch: int, channels: int, groups: int, dtype: ir.DataType
-) -> ir.Value:
-    """A per-group value [batch, groups] repeated for every channel: [(batch,) channels]."""
-    value = graph.op("Unsqueeze", [value, graph.ints([2])])
-    value = graph.op("Expand", [value, graph.ints([batch, groups, channels // groups])])
-    value = graph.op("Reshape", [value, graph.ints([channels] if batch == 1 else [batch, channels])])
-    return value if dtype == ir.DataType.FLOAT else graph.op("Cast", [value], {"to": int(dtype)})
-
-
 def emit_whole(node: ir.Node, graph: EditGraph) -> None:
     """The norm in its base shape, of a value that carries no rows."""
     source = node.inputs[0]

@@ -58,7 +58,7 @@ class CustomOp : public OrtCustomOp {
 
   static OrtStatus* ORT_API_CALL make(const OrtCustomOp* self, const OrtApi* api, const OrtKernelInfo* info, void** made) noexcept {
     return guarded([&] {
-      std::unique_ptr<Kernel> kernel = of(self).op_.make(Attributes(info));
+      std::unique_ptr<Kernel> kernel = of(self).op_.make(Attributes(info, WeightStorage::kFloat32));
       size_t count = 0;
       check(api->KernelInfo_GetInputCount(info, &count));
       for (size_t input = 0; input < count; ++input) {

@@ -12,9 +12,9 @@ from retouch.export.ops import functions
 
 OPSET = 18
 ROWS, POSITIONS, HALO, SAMPLES, CHANNELS, COLUMNS, TAPS, GROUPS, HEADS = 7, 20, 5, 2, 6, 8, 4, 2, 2
-INDICES = frozenset({"halo", "neighbours", "index", "grouping", "form", "owner", "edits"})
+INDICES = frozenset({"halo", "neighbours", "index", "grouping", "form", "owner", "edits", "runs", "row"})
 ATTRIBUTES = {"transB": 0, "groups": GROUPS, "axis": 0, "end": 1}
-CONSTANTS = frozenset({"weight", "form", "grouping"})
+CONSTANTS = frozenset({"weight", "form", "grouping", "runs", "row"})
 
 
 def function_of(op: str) -> onnx.FunctionProto:
@@ -68,6 +68,7 @@ def _shapes(op: str) -> Mapping[str, tuple[int, ...]]:
         "rows": (ROWS, *row),
         "cached": (POSITIONS, *row),
         "pad": (1, *row),
+        "value": (1, CHANNELS, POSITIONS),
         "weight": weight,
         "bias": (own,),
         "gate": (*sample, own),
@@ -88,6 +89,8 @@ def _indices(op: str, rng: np.random.Generator) -> Mapping[str, object]:
         "neighbours": rng.integers(0, ROWS + HALO + 1, (ROWS, TAPS)),
         "index": chosen[:, None] if op in ("MaskedMerge", "EditAttention") else chosen,
         "grouping": [samples, GROUPS, CHANNELS // GROUPS],
+        "runs": [1, GROUPS, -1, POSITIONS],
+        "row": [CHANNELS],
         "form": [-1, SAMPLES, COLUMNS],
         "owner": np.sort(rng.integers(0, 3, ROWS)),
         "edits": np.arange(3),

@@ -28,7 +28,7 @@ TOLERANCE = {"rtol": 5e-5, "atol": 2e-5}
 PARTS = ("", "GatedAddedKeptAffineSilu", "AffineTanhGelu")
 BASES = (
     *("EditConv", "RowLinear", "DepthwiseEditConv", "GroupedEditConv", "EditGroupNorm", "StackedGroupNorm", "Rows"),
-    *("GatherRows", "MaskedMerge", "ScatterRows", "EditAttention", "StackedAttention"),
+    *("GatherRows", "MaskedMerge", "ScatterRows", "EditAttention", "StackedAttention", "GroupMoments", "MomentAffine"),
 )
 NAMES = [function.name for function in functions(OPSET)]
 CHOSEN = [name for base in BASES for lead in ("", "Batch") for part in PARTS if (name := lead + base + part) in NAMES]

@@ -104,7 +104,7 @@ def test_stacks_of_blocks_fit_the_profile_of_their_row_count(
 ) -> None:
     """Edits of 2 x 2 positions each, wherever they are."""
     manifest = read_only_bundle.manifest
-    spec = manifest.stacked.graph
+    spec = manifest.stacked["cached"].graph
     assert spec is not None
     shapes = input_shapes(onnx.load(read_only_bundle.path / spec.file, load_external_data=False).graph)
     (profile,) = profiles(manifest, spec, shapes, (64,), stacked=True)

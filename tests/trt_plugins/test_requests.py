@@ -61,6 +61,8 @@ def test_modes_that_a_bundle_does_not_have(read_only_bundle: Bundle) -> None:
 def test_stacks_of_a_bundle_that_has_none(read_only_bundle: Bundle) -> None:
     manifest = read_only_bundle.manifest
     assert [graph.stacked for graph in graphs_of(read_only_bundle, ["cached"], stacked=True)][-1]
-    without = Bundle(read_only_bundle.path, manifest.replace(stacked=StackSpec(None, "it sums over rows")))
-    with pytest.raises(BuildRequestError, match="to have a stacked graph, but it has none: it sums over rows"):
+    without = Bundle(read_only_bundle.path, manifest.replace(stacked={"cached": StackSpec(None, "it sums over rows")}))
+    with pytest.raises(
+        BuildRequestError, match="to have a stacked graph for cached moments, but it has none: it sums over rows"
+    ):
         graphs_of(without, ["cached"], stacked=True)

@@ -57,7 +57,7 @@ def exported(request: pytest.FixtureRequest, reference_models: Path, tmp_path: P
 @pytest.mark.parametrize("name", ["dit_tiny", "llada_tiny", "unet2d_condition_tiny", "flux"])
 def test_base_and_edit_graphs_become_engines(name: str, precision: str, exported: Callable[[str, str], Bundle]) -> None:
     bundle, stacked = exported(name, precision), name in STACKED
-    assert (bundle.manifest.stacked.graph is not None) == stacked
+    assert (bundle.manifest.stacked["cached"].graph is not None) == stacked
     made = build(bundle, BuildOptions(Target.TENSORRT_RTX, rows=("10%",), group_norm=("cached",), stacked=stacked))
     graphs = ["base.onnx", "edit.onnx", *(["edit_stacked.onnx"] if stacked else [])]
     assert [engine.spec.graph for engine in made if "prep" not in engine.spec.graph] == graphs

@@ -43,7 +43,7 @@ struct Call {
 
 class GroupedEditConv : public Kernel {
  public:
-  GroupedEditConv(const TailForm& tail, bool batch, const Attributes& attributes) : tail_(tail), batch_(batch), groups_(attributes.integer("groups", 1)) {}
+  GroupedEditConv(const TailForm& tail, bool batch, const Attributes& attributes) : tail_(tail), batch_(batch), groups_(attributes.integer("groups", 1)), weights_(attributes.weights()) {}
 
   bool pack(size_t input, const Tensor& constant) override {
     if (input != kWeight) return false;
@@ -63,7 +63,7 @@ class GroupedEditConv : public Kernel {
     const size_t width = static_cast<size_t>(weight.shape[0] / groups_), depth = static_cast<size_t>(weight.shape[1]);
     Products products;
     for (size_t group = 0; group < static_cast<size_t>(groups_); ++group)
-      products.emplace_back(RowProduct::Source{weight.as<float>() + group * width * depth, 1, depth}, depth, width);
+      products.emplace_back(RowProduct::Source{weight.as<float>() + group * width * depth, 1, depth}, depth, width, weights_);
     return products;
   }
 
@@ -104,6 +104,7 @@ class GroupedEditConv : public Kernel {
   TailForm tail_;
   bool batch_;
   int64_t groups_;
+  WeightStorage weights_;
   Products products_;
 };
 
