@@ -192,3 +192,28 @@ def test_products_of_few_rows_are_cut_along_their_depth(
     monkeypatch.setattr(kernels, "workspace", None)
     whole = DrawnTail(parts, np.random.default_rng(1), rows, columns, dtype)
     whole.check(product, kernels.row_linear(x, weight, True, bias, whole.operand), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize(("channels", "columns", "transposed"), [(8, 70, True), (160, 72, False), (24, 65, False)])
+def test_many_rows_come_in_larger_tiles(
+    kernels: HostKernels, channels: int, columns: int, transposed: bool, dtype: str
+) -> None:
+    generator = np.random.default_rng(columns)
+    x = drawn(generator, (530, channels), dtype)
+    weight = drawn(generator, (columns, channels), dtype) / np.array(np.sqrt(channels), DTYPES[dtype])
+    parts = {"gate": False, "residual": True, "kept": False, "affine": False, "activation": ""}
+    tail = DrawnTail(parts, generator, 530, columns, dtype)
+    stored = weight if transposed else np.ascontiguousarray(weight.T)
+    got = kernels.row_linear(x, stored, transposed, None, tail.operand)
+    tail.check(x.astype(np.float64) @ weight.astype(np.float64).T, got, dtype)
+
+
+def test_convolutions_of_many_rows_find_neighbours_of_every_tap(kernels: HostKernels) -> None:
+    generator = np.random.default_rng(0)
+    operands = table(generator, 530, 20, 5, (16,), "float16")
+    neighbours = generator.integers(0, 536, (530, 9)).astype(np.int64)
+    weight = drawn(generator, (66, 144), "float16") / np.array(12, np.float16)
+    got = kernels.edit_conv(**operands, neighbours=neighbours, weight=weight, bias=None)
+    gathered = looked_up(operands, neighbours).reshape(530, -1).astype(np.float64)
+    close(got, gathered @ weight.astype(np.float64).T, "float16")

@@ -47,6 +47,25 @@ struct ProductTile {
 
 #if defined(__CUDACC__)
 
+/// Four 8 x 8 blocks of numbers of half size out of shared memory. Lane i names row i % 8 of block i / 8, sixteen aligned
+/// bytes; register b gets from block b the pair at row lane / 4, columns 2 (lane % 4) and the next.
+__device__ __forceinline__ void load_blocks(uint32_t (&blocks)[4], const void* row) {
+  const uint32_t place = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(blocks[0]), "=r"(blocks[1]), "=r"(blocks[2]), "=r"(blocks[3])
+               : "r"(place)
+               : "memory");
+}
+
+/// The same of turned blocks: the pair at column lane / 4, rows 2 (lane % 4) and the next.
+__device__ __forceinline__ void load_turned_blocks(uint32_t (&blocks)[4], const void* row) {
+  const uint32_t place = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(blocks[0]), "=r"(blocks[1]), "=r"(blocks[2]), "=r"(blocks[3])
+               : "r"(place)
+               : "memory");
+}
+
 /// The product computed by the lanes themselves, for types that the chip's tensor cores do not know: slow, and kept out of
 /// line, or compilers take minutes over its callers.
 template <typename T>
@@ -105,6 +124,26 @@ __device__ __forceinline__ void multiply<BFloat16>(ProductTile& sum, const LeftT
 }
 
 #else
+
+/// What ldmatrix gives a lane, of blocks whose rows the lanes name; in turned ones, rows are columns.
+inline void loaded_blocks(uint32_t (&blocks)[4], const void* row, bool turned) {
+  if (reinterpret_cast<uintptr_t>(row) % 16 != 0) host::fail("rows of blocks lie at multiples of sixteen bytes");
+  memcpy(host::slot(host::lane()), &row, sizeof(row));
+  host::meet(host::warp());
+  const unsigned g = host::lane() / 4, t = host::lane() % 4;
+  for (unsigned block = 0; block < 4; ++block) {
+    uint16_t pair[2];
+    for (unsigned i = 0; i < 2; ++i) {
+      const uint16_t* numbers;
+      memcpy(&numbers, host::slot(8 * block + (turned ? 2 * t + i : g)), sizeof(numbers));
+      pair[i] = numbers[turned ? g : 2 * t + i];
+    }
+    memcpy(&blocks[block], pair, 4);
+  }
+  host::meet(host::warp());
+}
+inline void load_blocks(uint32_t (&blocks)[4], const void* row) { loaded_blocks(blocks, row, false); }
+inline void load_turned_blocks(uint32_t (&blocks)[4], const void* row) { loaded_blocks(blocks, row, true); }
 
 /// The k-th of the numbers that registers hold in pairs.
 template <typename T>

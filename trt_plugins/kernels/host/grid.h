@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -63,6 +64,11 @@ inline BFloat16 from_float<BFloat16>(float value) {
 
 namespace host {
 
+[[noreturn]] inline void fail(const char* what) {
+  fprintf(stderr, "%s\n", what);
+  abort();
+}
+
 constexpr unsigned kWarp = 32;
 constexpr size_t kStack = 64 * 1024;
 constexpr size_t kExchange = 64;
@@ -73,8 +79,16 @@ struct Meeting {
   uint64_t round = 0;
 };
 
+/// Sixteen bytes on their way; a null source is zeros.
+struct Copy {
+  void* target;
+  const void* source;
+};
+
 struct Fiber {
   ucontext_t context;
+  /// Groups of copies that were not waited for, the newest last, which is open.
+  std::deque<std::vector<Copy>> copies{1};
   std::unique_ptr<char[]> stack{new char[kStack]};
   bool finished = false;
 };
@@ -146,6 +160,7 @@ inline void run_block(Block& block) {
     ++block.warps[i / kWarp].expected;
     Fiber& fiber = block.fibers[i];
     fiber.finished = false;
+    fiber.copies.assign(1, {});
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = fiber.stack.get();
     fiber.context.uc_stack.ss_size = kStack;
@@ -164,10 +179,7 @@ inline void run_block(Block& block) {
     left -= finished;
     // A warp's meetings may go on for many rounds while another warp waits; threads that wait for ever do not.
     idle = finished > 0 || block.all.round != rounds_before ? 0 : idle + 1;
-    if (idle > 10'000'000) {
-      fprintf(stderr, "threads of a block wait for others that never arrive\n");
-      abort();
-    }
+    if (idle > 10'000'000) fail("threads of a block wait for others that never arrive");
   }
 }
 
@@ -183,6 +195,22 @@ void launch(dim3 grid, dim3 threads, Body body) {
         block.index = dim3(x, y, z);
         run_block(block);
       }
+}
+
+/// Copies arrive as late as they may: what reads them before they were waited for reads what was there.
+inline void start_copy(void* target, const void* source, bool inside) {
+  current().fibers[current().running].copies.back().push_back({target, inside ? source : nullptr});
+}
+inline void close_copies() { current().fibers[current().running].copies.emplace_back(); }
+inline void await_copies(size_t newest) {
+  std::deque<std::vector<Copy>>& groups = current().fibers[current().running].copies;
+  for (; groups.size() > newest + 1; groups.pop_front())
+    for (const Copy& copy : groups.front()) {
+      if (copy.source == nullptr)
+        memset(copy.target, 0, 16);
+      else
+        memcpy(copy.target, copy.source, 16);
+    }
 }
 
 inline dim3 thread_index() {
