@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -164,12 +165,25 @@ def _export(recipe: Recipe, digest: str) -> Bundle:
             f"{model.source} is a pipeline of several models. Write a build file for each, with the folder of one as "
             "source."
         )
+    _check_place(target)
     with Steps() as steps:
         (bundle,) = export_any(
             Path(model.source), target, export_options(model), part=model.part, opset=model.opset, tell=steps.begin
         ).values()
     update_manifest(bundle.path, bundle.manifest.replace(recipe=digest))
     return Bundle.open(bundle.path, check="none")
+
+
+def _check_place(bundle: Path) -> None:
+    """Checks that a bundle can be written, before time goes into exporting it."""
+    try:
+        bundle.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=bundle.parent):
+            pass
+    except OSError as error:
+        raise BundleError(
+            f"The bundle cannot be written to {bundle}: {error}. Give another place with --output."
+        ) from error
 
 
 def _build(

@@ -54,6 +54,14 @@ def test_a_library_that_is_missing_is_no_bad_input(
     assert "EngineMissingError: Expected the package tensorrt" in called.error
 
 
+def test_a_place_that_cannot_be_written_to_is_told_before_the_export(call: Any, recipe: Path) -> None:
+    (recipe.parent / "in_the_way").write_text("")
+    called = call("build", recipe, "--output", recipe.parent / "in_the_way" / "bundle")
+    assert called.code == 2
+    assert "cannot be written to" in called.error and "Give another place with --output." in called.error
+    assert "rewrite" not in called.stderr
+
+
 def test_what_is_no_bundle(call: Any, tmp_path: Path) -> None:
     called = call("build", tmp_path)
     assert called.code == 2
@@ -119,7 +127,10 @@ def test_the_bundle_may_go_elsewhere(call: Any, recipe: Path, tmp_path: Path) ->
         (RECIPE + "axis = [2]\n", "retouch.toml.model: expected no further members, got ['axis']"),
         (RECIPE + 'axes = "2,3"\n', "retouch.toml.model.axes: expected a list, got '2,3'"),
         (RECIPE + "[[engine]]\n", "retouch.toml.engine[0]: expected all members; missing are those, got ['target']"),
-        (RECIPE + '[[engine]]\ntarget = "ort"\n', "Expected target to be one of tensorrt-rtx, tensorrt, got 'ort'"),
+        (
+            RECIPE + '[[engine]]\ntarget = "openvino"\n',
+            "Expected target to be one of tensorrt-rtx, tensorrt, ort, got 'openvino'",
+        ),
         (RECIPE.replace("image.onnx", "nothing.onnx"), "There is no model at"),
     ],
 )
