@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from retouch.bundle import ProfileSpec
@@ -13,6 +13,7 @@ from retouch.engines.tensorrt import Messages, card_name, logger
 from retouch.errors import BuildError, EngineMissingError
 from retouch.trt_plugins._devices import chosen_devices
 from retouch.trt_plugins._graphs import LoadedGraph
+from retouch.trt_plugins._native_attention import with_native_attention
 from retouch.trt_plugins._open_dims import Shape, input_shapes
 from retouch.trt_plugins._options import BuildOptions
 from retouch.trt_plugins._parse import parse, strongly_typed
@@ -86,6 +87,8 @@ def compile_graph(library: Library, work: Work, options: BuildOptions, tell: Tel
     graph = work.graph
     if options.plugins:
         graph = with_plugins_of(library, builder, config, graph, serialised=options.version_compatible)
+    if options.native_attention:
+        graph = replace(graph, model=with_native_attention(graph.model))
     tell(f"{work.name}: parse")
     parser = parse(trt, network, log, graph, messages, work.name)
     devices = chosen_devices(trt, config, options.devices) if library.target.builds_without_gpu else (card_name(),)
@@ -99,7 +102,8 @@ def compile_graph(library: Library, work: Work, options: BuildOptions, tell: Tel
     if serialised is None:
         raise BuildError(
             f"{trt.__name__} {library.version} could not build {work.name}: {messages.cause}. If the memory is short, "
-            "build fewer profiles; otherwise update it, or run the bundle on ONNX Runtime."
+            "build fewer profiles; if it has no kernel for attention, build without --native-attention; otherwise "
+            "update it, or run the bundle on ONNX Runtime."
         )
     if options.timing_cache is not None:
         keep_timing_cache(config, options.timing_cache)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from retouch.bundle import PLUGINS, REFIT, STRIPPED, VERSION_COMPATIBLE, Manifest
+from retouch.bundle import NATIVE_ATTENTION, PLUGINS, REFIT, STRIPPED, VERSION_COMPATIBLE, Manifest
 from retouch.engines import Target
 from retouch.errors import BuildRequestError
 from retouch.trt_plugins._precision import Precision
@@ -33,6 +33,8 @@ class BuildOptions:
             speed; TensorRT only.
         plugins: whether Retouch's CUDA kernels run its operators, as plugins of TensorRT or operators of ONNX Runtime.
             By default these make kernels of the operators' bodies.
+        native_attention: whether attention over merged keys and values is the library's own layer instead of products
+            and a softmax that it may fuse; TensorRT and TensorRT-RTX, which have it for half precision only.
         stacked: whether edits of one base run that are asked for together get an engine that computes them together.
         refit: whether engines hold no weights, and take those of their bundle when they are loaded, so that bundles
             of the same graphs with other weights have the same engines; needs a GPU to build.
@@ -46,6 +48,7 @@ class BuildOptions:
     devices: tuple[str, ...] = ()
     version_compatible: bool = False
     plugins: bool = False
+    native_attention: bool = False
     stacked: bool = False
     refit: bool = False
     timing_cache: Path | None = None
@@ -60,11 +63,14 @@ class BuildOptions:
             (self.version_compatible, "Version-compatible engines are a feature", (Target.TENSORRT,)),
             (self.timing_cache is not None, "Timing caches are a feature", (Target.TENSORRT,)),
             (self.plugins, "Plugins are a feature", (Target.TENSORRT, Target.ORT)),
+            (self.native_attention, "Native attention is a feature", (Target.TENSORRT, Target.TENSORRT_RTX)),
             (self.refit, "Engines without weights are a feature", (Target.TENSORRT, Target.TENSORRT_RTX)),
             (self.precision is Precision.TF32, "TF32 is a precision", (Target.TENSORRT, Target.TENSORRT_RTX)),
         ):
             if asked and self.target not in targets:
                 raise BuildRequestError(f"{what} of {' and '.join(targets)}; {self.target} has none. Leave it out.")
+        if self.plugins and self.native_attention:
+            raise BuildRequestError("Attention is run by a plugin or by the library's own layer: ask for one of them.")
         if self.plugins and self.refit:
             raise BuildRequestError(
                 "Weights of plugins are operands, which cannot be replaced: ask for plugins or for refit."
@@ -76,6 +82,7 @@ class BuildOptions:
         return (
             *((VERSION_COMPATIBLE,) if self.version_compatible else ()),
             *((PLUGINS,) if self.plugins else ()),
+            *((NATIVE_ATTENTION,) if self.native_attention else ()),
             *((REFIT, STRIPPED) if self.refit else ()),
         )
 

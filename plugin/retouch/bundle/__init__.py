@@ -15,6 +15,7 @@ __all__ = [
     "relocate",
     "write_shared",
     # Engines built from its graphs
+    "NATIVE_ATTENTION",
     "PLUGINS",
     "REFIT",
     "STRIPPED",
@@ -71,7 +72,16 @@ from retouch.bundle._clusters import ClustersSpec
 from retouch.bundle._decoder_spec import DecoderSpec, ExpertsSpec, SymbolsSpec
 from retouch.bundle._engine_files import is_engine_file
 from retouch.bundle._engine_store import check_writable, store_engine
-from retouch.bundle._engines import PLUGINS, REFIT, STRIPPED, TRAITS, VERSION_COMPATIBLE, EngineSpec, ProfileSpec
+from retouch.bundle._engines import (
+    NATIVE_ATTENTION,
+    PLUGINS,
+    REFIT,
+    STRIPPED,
+    TRAITS,
+    VERSION_COMPATIBLE,
+    EngineSpec,
+    ProfileSpec,
+)
 from retouch.bundle._grids import BlocksSpec, GridSpec, JointSpec, PickedSpec, ViewSpec
 from retouch.bundle._manifest import (
     SCHEMA_VERSION,

@@ -10,9 +10,16 @@ from retouch.files import FileSpec
 ENGINES_FOLDER = "engines"
 """The folder of a bundle that holds them."""
 
-VERSION_COMPATIBLE, PLUGINS, REFIT, STRIPPED = TRAITS = ("version-compatible", "plugins", "refit", "stripped")
+VERSION_COMPATIBLE, PLUGINS, NATIVE_ATTENTION, REFIT, STRIPPED = TRAITS = (
+    "version-compatible",
+    "plugins",
+    "native-attention",
+    "refit",
+    "stripped",
+)
 """What an engine may be: one that later versions of the same major version read, one that needs Retouch's plugins, one
-whose weights can be replaced, one that holds no weights and gets them when it is loaded."""
+with the library's own attention, one whose weights can be replaced, one that holds no weights and gets them when it is
+loaded."""
 
 
 @dataclass(frozen=True)

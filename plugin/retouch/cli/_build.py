@@ -48,6 +48,9 @@ _Compatible = Annotated[
 _Plugins = Annotated[
     bool, typer.Option("--plugins", help="Run Retouch's operators by its CUDA kernels; tensorrt and ort.")
 ]
+_Native = Annotated[
+    bool, typer.Option("--native-attention", help="Attention by the library's own layer: half precision, not ort.")
+]
 _Stacked = Annotated[bool, typer.Option("--stacked", help="Engines for several edits of one base run at once, too.")]
 _Refit = Annotated[
     bool, typer.Option("--refit", help="Engines without weights, which they take from the bundle when they are loaded.")
@@ -74,6 +77,7 @@ def build_command(
     device: _Device = None,
     version_compatible: _Compatible = False,
     plugins: _Plugins = False,
+    native_attention: _Native = False,
     stacked: _Stacked = False,
     refit: _Refit = False,
     timing_cache: _TimingCache = None,
@@ -90,7 +94,13 @@ def build_command(
     Exits with 0 if everything is there, 1 if a library is missing or refuses a graph, 2 on bad input, and 3 if
     --check finds something to build.
     """
-    flags = {"version_compatible": version_compatible, "plugins": plugins, "stacked": stacked, "refit": refit}
+    flags = {
+        "version_compatible": version_compatible,
+        "plugins": plugins,
+        "native_attention": native_attention,
+        "stacked": stacked,
+        "refit": refit,
+    }
     options = _options(engine, precision, profile, group_norm, device, flags, timing_cache)
     if what.suffix == _BUILD_FILE:
         if options is not None:

@@ -50,6 +50,7 @@ class EngineRecipe:
     devices: tuple[str, ...]
     version_compatible: bool
     plugins: bool
+    native_attention: bool
     stacked: bool
     refit: bool
     timing_cache: str | None
@@ -82,6 +83,7 @@ _ENGINE: dict[str, Any] = {
     "devices": [],
     "version_compatible": False,
     "plugins": False,
+    "native_attention": False,
     "stacked": False,
     "refit": False,
     "timing_cache": None,
@@ -147,6 +149,7 @@ def build_options(engine: EngineRecipe) -> BuildOptions:
         devices=engine.devices,
         version_compatible=engine.version_compatible,
         plugins=engine.plugins,
+        native_attention=engine.native_attention,
         stacked=engine.stacked,
         refit=engine.refit,
         timing_cache=None if engine.timing_cache is None else Path(engine.timing_cache),

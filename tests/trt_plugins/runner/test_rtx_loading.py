@@ -60,6 +60,21 @@ def test_engines_that_do_not_fit(built: Bundle, card: FakeCuda, tmp_path: Path) 
         session.base(FEEDS)
 
 
+def test_of_engines_for_several_cards_the_right_one_runs(built: Bundle, card: FakeCuda) -> None:
+    """The one for another card was built last."""
+    engines = {}
+    for name, spec in built.manifest.engines.items():
+        engines[name] = dataclasses.replace(spec, devices=("8.9",))
+    engines |= {
+        name.replace(".engine", "0.engine"): dataclasses.replace(spec, devices=("12.0",))
+        for name, spec in engines.items()
+    }
+    with EditSession(Bundle(built.path, built.manifest.replace(engines=engines)), engine=ENGINE) as session:
+        run = session.base(FEEDS)
+        assert session.edit(run, {"x": OTHER}, region=SMALL).report.path == "edit"
+        assert {*session._opened().engine._slots} <= {*built.manifest.engines}
+
+
 def test_engines_of_older_versions_run_where_they_were_built_for_it(built: Bundle, card: FakeCuda) -> None:
     def of(version: str) -> Bundle:
         engines = {
