@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 __all__ = [
+    # The pipeline
+    "calibrate_generations",
+    "export_calibrated",
     # What is edited
     "Case",
     "Kind",
@@ -27,6 +30,7 @@ __all__ = [
 
 from retouch.validation.generations._cases import Case, Kind, draw_cases
 from retouch.validation.generations._cost import Cost, measure_cost
+from retouch.validation.generations._export import calibrate_generations, export_calibrated
 from retouch.validation.generations._picture import draw_sheet
 from retouch.validation.generations._quality import POLICIES, Outcome, measure_quality
 from retouch.validation.generations._stock import Frozen, Image, StockPipeline

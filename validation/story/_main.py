@@ -15,10 +15,9 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from retouch.calibrate import Sample, interleaved
-from retouch.models import Sizes, TorchOptions, export_pipeline
 from retouch.models.scenes import PIPELINE, parse_caption, read_scene
 from retouch.sampling import Generation, PromptEdit, TextToImage
-from retouch.validation.generations import Image, StockPipeline
+from retouch.validation.generations import Image, StockPipeline, export_calibrated
 from retouch.validation.story._chapters import BASE, CHAPTERS, SLIDER, around
 from retouch.validation.story._sheet import Panel, draw_sheet
 
@@ -64,8 +63,7 @@ def main(
     out.mkdir(parents=True, exist_ok=True)
     exported = out / "scenes.onnx"
     with console.status("export") as status:
-        options = TorchOptions(sizes=Sizes(batch=2))
-        export_pipeline(pipeline, exported, options, tell=lambda step: status.update(f"export: {step}"))
+        export_calibrated(pipeline, exported, threads, lambda step: status.update(f"export: {step}"))
     stock = StockPipeline(exported, threads)
     with TextToImage(exported, threads=threads) as editor:
         base = editor.generate(BASE, steps=steps, guidance=guidance, seed=seed)
