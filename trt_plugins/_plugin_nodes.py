@@ -3,7 +3,8 @@
 Before: ``ai.retouch`` nodes with function bodies; the parts of a tail are in the operator's name, numbers such as the
 scale of attention are operands. After: nodes of the plugins' operators, with the parts and numbers as attributes and
 without operands that are left out, in the namespace and version of the plugins. What a plugin does not take keeps its
-body: numbers that are computed by the graph, moments, ``Rows...`` and ``StackedAttention``, which TensorRT fuses.
+body: numbers that are computed by the graph, moments, ``Rows...`` and ``StackedAttention``, which TensorRT fuses, and
+the exporter's ``ScatterRows``, whose rows lie along inner axes: the plugin of that name has them in front.
 
 ONNX Runtime's custom operators have a place for every operand, which is left empty; plugins have none.
 """

@@ -60,7 +60,7 @@ def edited(bundle: Bundle, engine: str, mode: str) -> list[np.ndarray]:
 @pytest.mark.parametrize(
     ("name", "mode", "precision", "operators"),
     [
-        ("ddpm_unet_tiny", "cached", "float32", {"EditConv", "RowLinear", "EditAttention", "MaskedMerge"}),
+        ("ddpm_unet_tiny", "cached", "float32", {"EditConv", "RowLinear", "EditAttention"}),
         ("ddpm_unet_tiny", "corrected", "float32", {"EditConv", "RowLinear", "EditAttention", "EditGroupNorm"}),
         ("dit_tiny", "cached", "float32", {"RowLinear", "EditAttention"}),
         ("dit_tiny", "cached", "float16", {"RowLinear", "EditAttention"}),

@@ -191,13 +191,16 @@ def test_engines_are_timed_without_sessions(built: Bundle, card: FakeCuda) -> No
 
 
 def test_manifests_of_before_are_read(built: Bundle, tmp_path: Path) -> None:
-    """Version 4 knew no traits of engines."""
+    """Version 4 knew no traits of engines, one stacked graph, and no states of an edit's own."""
     copy = tmp_path / "copy"
     shutil.copytree(built.path, copy)
     data = json.loads((copy / "manifest.json").read_text())
     data["schema_version"] = 4
     for spec in data["engines"].values():
         del spec["traits"]
+    data["stacked"] = data["stacked"]["cached"]
+    for spec in (*data["edits"].values(), data["stacked"]["graph"]):
+        del spec["owners"]
     (copy / "manifest.json").write_text(json.dumps(data))
     assert Bundle.open(copy).manifest == built.manifest
     update_manifest(copy, built.manifest)
