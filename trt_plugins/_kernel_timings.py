@@ -167,8 +167,8 @@ class _Timings:
             places = (after.address, source.address, cached.address, index.address, moments.address)
             call: tuple[Any, ...] = ("group_moments", _HALF, *places, rows, channels, _GROUPS, 1e-4, None)
             yield self._timed(f"group_moments, {said}", call, size, copy, "copy")
-            places = (out.address, source.address, moments.address, None, None)
-            call = ("edit_group_norm", _HALF, *places, 0, rows, channels, _GROUPS, 1e-5, None)
+            own = (out.address, source.address, moments.address, None, None)
+            call = ("edit_group_norm", _HALF, *own, 0, rows, channels, _GROUPS, 1e-5, None)
             yield self._timed(f"edit_group_norm, {said}", call, size, copy, "copy")
 
     def _timed(self, what: str, call: tuple[Any, ...], work: float, reference: float, against: str) -> Timing:

@@ -58,5 +58,5 @@ def with_native_attention(model: onnx.ModelProto) -> onnx.ModelProto:
 
 @cache
 def _native() -> onnx.FunctionProto:
-    (function,) = onnx.parser.parse_model(_TEXT).functions
+    function: onnx.FunctionProto = onnx.parser.parse_model(_TEXT).functions[0]
     return function
