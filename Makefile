@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench bench-families bench-size bench-text bench-text-large code-lm-evaluate code-lm-train demo demo-terrain demo-text kernels plugins ort-ops fidelity generations-study norm-study scenes-train soak text-caches text-full-train validate test test-fast test-native test-optimum test-ort-matrix lint clean
+.PHONY: bench bench-families bench-size bench-text bench-text-large code-lm-evaluate code-lm-train demo demo-terrain demo-text kernels plugins ort-ops fidelity generations-study norm-study scenes-train soak text-caches text-full-train validate test test-fast test-native test-optimum test-ort-matrix lint clean bench-kernels
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml $(NATIVE) $(HEADERS)/.tried
 	touch $@
 
 # Measurements, the original model's as well, are taken with memory in huge pages; docs/benchmarks.md says what they do.
-bench bench-families bench-size bench-text bench-text-large code-lm-train demo demo-terrain demo-text generations-study norm-study scenes-train text-caches: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
+bench bench-families bench-kernels bench-size bench-text bench-text-large code-lm-train demo demo-terrain demo-text generations-study norm-study scenes-train text-caches: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
 
 # Takes about a quarter of an hour; bundles are kept in build/bench. Measure on a quiet machine.
 bench: $(STAMP)
@@ -39,6 +39,10 @@ bench: $(STAMP)
 bench-families: $(STAMP)
 	$(BIN)/python -m retouch.validation.benchmarks.families $(if $(FAMILIES),--families $(FAMILIES)) \
 		--build build/families --out out/families --page docs/families.md
+
+# Single layers on the execution provider's kernels: takes about two minutes; measure on a quiet machine. ROWS=8,32 chooses.
+bench-kernels: $(STAMP)
+	$(BIN)/python -m retouch.validation.kernels $(if $(ROWS),--rows $(ROWS))
 
 # Exports a model of 3.4 GB twice: needs 10 GB of memory and 20 GB of disk.
 bench-size: $(STAMP)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Layer", "convolution", "linear", "measure"]
+__all__ = ["DENSE", "STOCK", "Layer", "convolution", "linear", "measure", "weight_errors"]
 
 from retouch.validation.kernels._layers import Layer, convolution, linear
-from retouch.validation.kernels._measure import measure
+from retouch.validation.kernels._measure import DENSE, STOCK, measure, weight_errors

@@ -18,6 +18,9 @@ __all__ = ["Layer", "convolution", "linear"]
 
 _OPSET = 18
 
+_COPIES = 8
+"""Nodes with weights of their own, as the layers of a model have: what a run costs beside its nodes is shared out."""
+
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -27,9 +30,9 @@ class Layer:
 
     Attributes:
         name: what it is.
-        model: one node of ours; its body runs where there is no kernel.
+        model: nodes of ours that read the same rows, each with its own weights; bodies run where there is no kernel.
         feeds: the model's inputs.
-        flops: what the rows take.
+        flops: what they take.
         dense: the layer over all positions, if it has such a form.
         dense_feeds: its inputs.
         dense_flops: what it takes.
@@ -48,15 +51,16 @@ def linear(depth: int, columns: int, rows: int) -> Layer:
     """A matrix product of rows with a constant weight and a bias."""
     rng = np.random.default_rng(0)
     feeds = {"rows": _normal(rng, rows, depth)}
-    weights = {"weight": _normal(rng, depth, columns), "bias": _normal(rng, columns)}
-    model = _one_node(DOMAIN, "RowLinear", feeds, weights, {"transB": 0})
-    return Layer(f"linear {depth} to {columns}", model, feeds, 2.0 * rows * depth * columns)
+    weights = [{"weight": _normal(rng, depth, columns), "bias": _normal(rng, columns)} for _ in range(_COPIES)]
+    model = _model(DOMAIN, "RowLinear", feeds, weights, {"transB": 0})
+    return Layer(f"linear {depth} to {columns}", model, feeds, 2.0 * rows * depth * columns * _COPIES)
 
 
 def convolution(channels: int, side: int, rows: int) -> Layer:
     """A 3x3 convolution of a block of rows on a square grid of that side, all weights kept."""
     rng = np.random.default_rng(0)
-    kernel, bias = _normal(rng, channels, channels, 3, 3), _normal(rng, channels)
+    kernels = [(_normal(rng, channels, channels, 3, 3), _normal(rng, channels)) for _ in range(_COPIES)]
+    kernel, bias = kernels[0]
     neighbours, halo = _block_neighbours(side, rows)
     feeds: dict[str, NDArray[Any]] = {
         "rows": _normal(rng, rows, channels),
@@ -65,16 +69,16 @@ def convolution(channels: int, side: int, rows: int) -> Layer:
         "pad": np.zeros((1, channels), np.float32),
         "neighbours": neighbours,
     }
-    weight = kernel.transpose(0, 2, 3, 1).reshape(channels, -1)
+    weights = [{"weight": w.transpose(0, 2, 3, 1).reshape(channels, -1), "bias": b} for w, b in kernels]
     dense_feeds = {"x": _normal(rng, 1, channels, side, side)}
     attributes = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
     flops = 2.0 * 9 * channels**2
     return Layer(
         f"3x3 convolution, {channels} channels, {side}x{side}",
-        _one_node(DOMAIN, "EditConv", feeds, {"weight": weight, "bias": bias}, {}),
+        _model(DOMAIN, "EditConv", feeds, weights, {}),
         feeds,
-        flops * rows,
-        _one_node("", "Conv", dense_feeds, {"w": kernel, "b": bias}, attributes),
+        flops * rows * _COPIES,
+        _model("", "Conv", dense_feeds, [{"w": kernel, "b": bias}], attributes),
         dense_feeds,
         flops * side * side,
     )
@@ -96,22 +100,37 @@ def _normal(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
     return rng.standard_normal(shape).astype(np.float32) / np.float32(8)
 
 
-def _one_node(
-    domain: str, op_type: str, feeds: Arrays, weights: Arrays, attributes: Mapping[str, int | Sequence[int]]
+def _model(
+    domain: str,
+    op_type: str,
+    feeds: Arrays,
+    weights: Sequence[Arrays],
+    attributes: Mapping[str, int | Sequence[int]],
 ) -> ir.Model:
+    """A node for every set of weights; results are the outputs in their order."""
     inputs = [_value(name, array) for name, array in feeds.items()]
-    initializers = [_value(name, array) for name, array in weights.items()]
-    for value, array in zip(initializers, weights.values(), strict=True):
-        value.const_value = ir.Tensor(array, name=value.name)
-    node = ir.Node(domain, op_type, [*inputs, *initializers], ir.convenience.convert_attributes(dict(attributes)))
-    node.outputs[0].name, node.outputs[0].type = "out", ir.TensorType(ir.DataType.FLOAT)
+    initializers: list[ir.Value] = []
+    nodes: list[ir.Node] = []
+    for number, own in enumerate(weights):
+        operands = [_weight(f"{name}.{number}", array) for name, array in own.items()]
+        node = ir.Node(domain, op_type, [*inputs, *operands], ir.convenience.convert_attributes(dict(attributes)))
+        node.outputs[0].name, node.outputs[0].type = f"out.{number}", ir.TensorType(ir.DataType.FLOAT)
+        initializers += operands
+        nodes.append(node)
     opsets = {"": _OPSET, DOMAIN: VERSION}
-    graph = ir.Graph(inputs, node.outputs, nodes=[node], initializers=initializers, opset_imports=opsets, name="layer")
+    outputs = [node.outputs[0] for node in nodes]
+    graph = ir.Graph(inputs, outputs, nodes=nodes, initializers=initializers, opset_imports=opsets, name="layer")
     model = ir.Model(graph, ir_version=10)
     for function in functions(_OPSET):
         if function.name == op_type:
             model.functions[function.identifier()] = function
     return model
+
+
+def _weight(name: str, array: NDArray[Any]) -> ir.Value:
+    value = _value(name, array)
+    value.const_value = ir.Tensor(array, name=name)
+    return value
 
 
 def _value(name: str, array: NDArray[Any]) -> ir.Value:

@@ -3,43 +3,83 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import onnx_ir as ir
+from numpy.typing import NDArray
 
-from retouch.calibrate import interleaved
-from retouch.engines.ort import OrtEngine
+from retouch.engines.ort import OrtEngine, WeightStorage
 from retouch.ort_ep import PROVIDER
 from retouch.validation.kernels._layers import Arrays, Layer
 
-__all__ = ["measure"]
+__all__ = ["STOCK", "DENSE", "measure", "weight_errors"]
 
-_STOCK = "CPUExecutionProvider"
+STOCK, DENSE = "stock", "dense"
+
+_PROVIDER = "CPUExecutionProvider"
+_WARM_UPS = 2
+_LARGEST_CACHE = 96 << 20
+"""Bytes to read so that no cache holds a weight any more."""
+
+_Run = Callable[[], NDArray[Any]]
 
 
-def measure(layer: Layer, *, threads: int = 1, repeats: int = 15) -> dict[str, float]:
-    """GFLOP/s by name: on ``Retouch``'s kernels, on ``stock`` ones and, if the layer has that form, ``dense``.
+def measure(layer: Layer, *, threads: int = 1, repeats: int = 15, cold: bool = True) -> dict[str, float]:
+    """GFLOP/s by name: our kernels' by the weights' storage, ``stock`` ones and, if there is that form, ``dense``.
+
+    Process CPU time, medians, in turn.
+
+    Args:
+        layer: the layer.
+        threads: threads of ONNX Runtime.
+        repeats: timed rounds.
+        cold: whether weights come from memory, as in a model that is larger than the caches.
 
     Raises:
         EngineMissingError: Retouch's kernels are not there.
     """
-    ours, stock = OrtEngine([PROVIDER], threads), OrtEngine([_STOCK], threads)
+    evicting = np.ones(_LARGEST_CACHE // 8 if cold else 0)
+    times: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        actions = {
-            "Retouch": _action(ours, layer.model, layer.feeds, Path(folder)),
-            "stock": _action(stock, layer.model, layer.feeds, Path(folder)),
-        }
-        if layer.dense is not None and layer.dense_feeds is not None:
-            actions["dense"] = _action(stock, layer.dense, layer.dense_feeds, Path(folder))
-        samples = interleaved(actions, repeats)
-    work = {"Retouch": layer.flops, "stock": layer.flops, "dense": layer.dense_flops}
-    return {name: work[name] / sample.cpu_ms / 1e6 for name, sample in samples.items()}
+        actions = _actions(layer, threads, Path(folder))
+        for _ in range(_WARM_UPS + repeats):
+            for name, action in actions.items():
+                evicting.sum()
+                begin = time.process_time()
+                action()
+                times.setdefault(name, []).append(time.process_time() - begin)
+    work = {name: layer.dense_flops if name == DENSE else layer.flops for name in times}
+    return {name: work[name] / float(np.median(taken[_WARM_UPS:])) / 1e9 for name, taken in times.items()}
 
 
-def _action(engine: OrtEngine, model: ir.Model, feeds: Arrays, folder: Path) -> Callable[[], object]:
+def weight_errors(layer: Layer) -> dict[str, float]:
+    """By storage what shorter weights err: the root mean square of the difference over that of the result."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = {storage: _ours(layer, storage, 1, Path(folder))() for storage in WeightStorage}
+    exact = results.pop(WeightStorage.FLOAT32).astype(np.float64)
+    scale = float(np.sqrt(np.mean(exact**2)))
+    return {str(storage): float(np.sqrt(np.mean((got - exact) ** 2))) / scale for storage, got in results.items()}
+
+
+def _actions(layer: Layer, threads: int, folder: Path) -> dict[str, _Run]:
+    actions = {str(storage): _ours(layer, storage, threads, folder) for storage in WeightStorage}
+    stock = OrtEngine([_PROVIDER], threads)
+    actions[STOCK] = _run(stock, layer.model, layer.feeds, folder)
+    if layer.dense is not None and layer.dense_feeds is not None:
+        actions[DENSE] = _run(stock, layer.dense, layer.dense_feeds, folder)
+    return actions
+
+
+def _ours(layer: Layer, storage: WeightStorage, threads: int, folder: Path) -> _Run:
+    return _run(OrtEngine([PROVIDER], threads, storage), layer.model, layer.feeds, folder)
+
+
+def _run(engine: OrtEngine, model: ir.Model, feeds: Arrays, folder: Path) -> _Run:
     file = folder / "layer.onnx"
     ir.save(model, file)
     binding = engine.open(file).bind({name: engine.value(array) for name, array in feeds.items()})
-    return partial(binding.run, {})
+    return lambda: next(iter(binding.run({}).values())).numpy()

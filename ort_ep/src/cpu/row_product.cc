@@ -14,6 +14,10 @@ constexpr size_t kBlockDepth = 256;
 constexpr size_t kTaskBytes = 1 << 20;
 constexpr size_t kLeastTaskRows = 96;
 
+/// So many groups of rows make float32 of float16 weights as they read them, for which CPUs have an instruction. On some it
+/// takes turns with multiplications, and does not pay for more groups.
+constexpr size_t kHalfGroups = 3;
+
 /// Bytes by which weights are fetched ahead of their use where nothing else fetches them.
 constexpr size_t kAhead = 4096;
 
@@ -85,8 +89,8 @@ void RowProduct::run_panel(const Rows& rows, const PerColumn& bias, const TailTi
   float* sums = target.sum == nullptr ? target.out : target.sum;
   const bool plain = target.tail.is_empty() && target.sum == nullptr;
   const size_t vectors = divided_up(valid, set_.lanes), groups = divided_up(count, kMaxTileRows);
-  // Several groups read the same weights, which are made float32 for all of them at once.
-  const WeightStorage read = groups == 1 ? storage_ : WeightStorage::kFloat32;
+  // Many groups read the same weights, which are made float32 for all of them at once.
+  const WeightStorage read = groups <= (storage_ == WeightStorage::kFloat16 ? kHalfGroups : 1) ? storage_ : WeightStorage::kFloat32;
   Tile tile{};
   tile.row_stride = rows.taps;
   tile.bias = bias;
