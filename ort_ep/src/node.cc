@@ -52,6 +52,8 @@ bool follows_from_constants(const OrtValueInfo* value, int depth) {
 
 }  // namespace
 
+bool ValueType::is_matrix() const { return dims.size() == 2 && dims[0] > 0 && dims[1] > 0; }
+
 bool ValueType::is_rows(bool batch) const {
   return dims.size() == (batch ? 3 : 2) && std::all_of(dims.begin() + 1, dims.end(), [](int64_t dim) { return dim > 0; });
 }

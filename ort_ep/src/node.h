@@ -16,6 +16,9 @@ struct ValueType {
 
   bool is(ONNXTensorElementDataType type) const noexcept { return element == type; }
 
+  /// Whether it has two axes, both known and none of them zero.
+  bool is_matrix() const;
+
   /// Whether it is rows [M, C], or [M, B, C] of a batch of samples, all but M known and none of those zero.
   bool is_rows(bool batch) const;
 

@@ -33,7 +33,8 @@ def test_what_shorter_weights_err_is_their_rounding() -> None:
     """Of a sum of many products with rounded weights, whose errors are independent: a third of the largest or so."""
     errors = weight_errors(linear(512, 24, 8))
     assert 2.0**-13 < errors["float16"] < 2.0**-12
-    assert 7 < errors["bfloat16"] / errors["float16"] < 9
+    # Of bfloat16 the rows may be rounded, too.
+    assert 7 < errors["bfloat16"] / errors["float16"] < 9 * 2**0.5
 
 
 def _run(model: ir.Model, feeds: dict[str, np.ndarray]) -> np.ndarray:

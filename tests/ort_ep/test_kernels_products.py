@@ -75,6 +75,14 @@ def test_a_weight_that_is_no_constant_is_left_to_the_runtime() -> None:
     )
 
 
+def test_a_weight_without_depth_is_left_to_the_runtime() -> None:
+    feeds = linear(9, 1, 70, bias=False)
+    feeds["rows"], feeds["weight"] = np.zeros((9, 0), np.float32), np.zeros((0, 70), np.float32)
+    session = open_session(make_model("RowLinear", feeds, {"weight": feeds["weight"]}, {"transB": 0}))
+    assert claimed(session) == []
+    np.testing.assert_array_equal(session.run(None, {"rows": feeds["rows"]})[0], np.zeros((9, 70), np.float32))
+
+
 def test_a_bias_of_another_shape_is_left_to_the_runtime() -> None:
     feeds = linear(9, 40, 70)
     feeds["bias"] = np.ones((9, 70), np.float32)

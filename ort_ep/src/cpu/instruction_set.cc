@@ -14,6 +14,7 @@
 namespace retouch {
 namespace {
 
+constexpr const char* kPairName = "avx512_bf16";
 constexpr const char* kMatrixName = "amx";
 
 const InstructionSet* best() {
@@ -39,6 +40,13 @@ const MatrixFunctions* best_matrix_functions() {
 #endif
 }
 
+const PairFunctions* best_pair_functions() {
+#if defined(RETOUCH_AVX512_BF16)
+  if (best() == &kAvx512 && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512bf16")) return &kPairs;
+#endif
+  return nullptr;
+}
+
 /// The instruction set that RETOUCH_ORT_EP_CPU names; empty if it names none.
 std::string named() {
   const char* name = std::getenv("RETOUCH_ORT_EP_CPU");
@@ -59,10 +67,10 @@ const InstructionSet* chosen() {
     if (name == one->name) return one;
     if (one == most) break;
   }
-  const bool matrices = best_matrix_functions() != nullptr;
-  if (matrices && name == kMatrixName) return most;
+  const bool pairs = best_pair_functions() != nullptr, matrices = best_matrix_functions() != nullptr;
+  if ((pairs && name == kPairName) || (matrices && name == kMatrixName)) return most;
   throw Error("retouch: expected RETOUCH_ORT_EP_CPU to name an instruction set of this machine, up to " +
-              std::string(matrices ? kMatrixName : most->name) + ", got " + name);
+              std::string(matrices ? kMatrixName : pairs ? kPairName : most->name) + ", got " + name);
 }
 
 }  // namespace
@@ -74,6 +82,12 @@ const InstructionSet& instruction_set() {
 
 const MatrixFunctions* matrix_functions() {
   static const MatrixFunctions* const used = named().empty() || named() == kMatrixName ? best_matrix_functions() : nullptr;
+  return used;
+}
+
+const PairFunctions* pair_functions() {
+  const auto reaches = [](const std::string& name) { return name.empty() || name == kPairName || name == kMatrixName; };
+  static const PairFunctions* const used = reaches(named()) ? best_pair_functions() : nullptr;
   return used;
 }
 

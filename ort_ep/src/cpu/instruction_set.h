@@ -5,6 +5,7 @@
 #include "cpu/depthwise.h"
 #include "cpu/matrix.h"
 #include "cpu/moments.h"
+#include "cpu/pairs.h"
 #include "cpu/tail.h"
 #include "cpu/tile.h"
 #include "cpu/weight_storage.h"
@@ -42,5 +43,8 @@ const InstructionSet& instruction_set();
 
 /// Matrix instructions, if this machine has them and RETOUCH_ORT_EP_CPU names no lesser set; else null.
 const MatrixFunctions* matrix_functions();
+
+/// Instructions for pairs of bfloat16 numbers, if this machine has them and RETOUCH_ORT_EP_CPU names no lesser set; else null.
+const PairFunctions* pair_functions();
 
 }  // namespace retouch

@@ -1,6 +1,7 @@
 #include "cpu/row_product.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "cpu/scratch.h"
 #include "cpu/weight_memory.h"
@@ -10,6 +11,7 @@ namespace {
 
 /// Depth of a block of weights that several tiles use one after the other: it stays in the second-level cache.
 constexpr size_t kBlockDepth = 256;
+static_assert(kBlockDepth <= kPairDepth);
 /// Bytes of rows that one task reads again and again, for every panel.
 constexpr size_t kTaskBytes = 1 << 20;
 constexpr size_t kLeastTaskRows = 96;
@@ -33,12 +35,12 @@ struct Block {
   size_t tap, taps, first_channel, channels;
 };
 
-/// The block that begins at a depth.
+/// The block that begins at a depth; parts of a tap begin with a pair.
 Block block_at(size_t depth, const Rows& rows, size_t wanted) {
   const size_t taps = rows.taps, channels = rows.channels;
   const size_t tap = depth / channels, first = depth % channels;
   if (channels <= wanted) return {tap, std::min(taps - tap, std::max<size_t>(1, wanted / channels)), 0, channels};
-  const size_t parts = divided_up(channels, wanted), part = divided_up(channels, parts);
+  const size_t parts = divided_up(channels, wanted), part = divided_up(divided_up(channels, parts), 2) * 2;
   return {tap, 1, first, std::min(part, channels - first)};
 }
 
@@ -48,20 +50,36 @@ RowProduct::RowProduct(const Source& source, size_t depth, size_t columns, Weigh
     : set_(instruction_set()),
       matrix_(matrix_functions()),
       storage_(storage),
+      pairs_(storage == WeightStorage::kBfloat16 ? pair_functions() : nullptr),
       depth_(depth),
+      packed_depth_(pairs_ == nullptr ? depth : divided_up(depth, 2) * 2),
       columns_(columns),
       panels_(divided_up(columns, set_.panel())),
-      packed_(weight_memory(divided_up(columns, set_.lanes) * set_.lanes * depth * bytes_of(storage))) {
-  const size_t bytes = bytes_of(storage);
-  char* to = packed_.get();
-  for (size_t panel = 0; panel < panels_; ++panel) {
-    const size_t first = panel * set_.panel(), valid = std::min(set_.panel(), columns - first), width = width_of(panel);
-    for (size_t k = 0; k < depth; ++k, to += width * bytes) {
-      keep_weights(storage, source.data + k * source.depth_stride + first * source.column_stride, source.column_stride, valid, to);
-      std::fill(to + valid * bytes, to + width * bytes, '\0');
+      packed_(weight_memory(divided_up(columns, set_.lanes) * set_.lanes * packed_depth_ * bytes_of(storage))) {
+  for (size_t panel = 0; panel < panels_; ++panel) pack(source, panel);
+}
+
+void RowProduct::pack(const Source& source, size_t panel) {
+  const size_t first = panel * set_.panel(), valid = std::min(set_.panel(), columns_ - first), width = width_of(panel);
+  const size_t bytes = bytes_of(storage_);
+  std::vector<char> row(width * bytes, '\0');
+  char* to = packed_.get() + first * packed_depth_ * bytes;
+  for (size_t k = 0; k < packed_depth_; ++k) {
+    if (k < depth_) {
+      keep_weights(storage_, source.data + k * source.depth_stride + first * source.column_stride, source.column_stride, valid, row.data());
+    } else {
+      std::fill(row.begin(), row.end(), '\0');
+    }
+    if (pairs_ == nullptr) {
+      std::copy(row.begin(), row.end(), to + k * width * bytes);
+    } else {
+      for (size_t n = 0; n < width; ++n) std::copy_n(row.data() + n * bytes, bytes, to + (k / 2 * 2 * width + 2 * n + k % 2) * bytes);
     }
   }
 }
+
+/// A pair of numbers of different taps lies apart, so such rows are multiplied by weights made float32.
+bool RowProduct::multiplies_pairs(const Rows& rows) const { return pairs_ != nullptr && (rows.taps == 1 || rows.channels % 2 == 0); }
 
 void RowProduct::run(const Context& context, const Rows& rows, size_t count, const PerColumn& bias, const Target& target) const {
   if (count == 0 || columns_ == 0) return;
@@ -90,7 +108,11 @@ void RowProduct::run_panel(const Rows& rows, const PerColumn& bias, const TailTi
   const bool plain = target.tail.is_empty() && target.sum == nullptr;
   const size_t vectors = divided_up(valid, set_.lanes), groups = divided_up(count, kMaxTileRows);
   // Many groups read the same weights, which are made float32 for all of them at once.
-  const WeightStorage read = groups <= (storage_ == WeightStorage::kFloat16 ? kHalfGroups : 1) ? storage_ : WeightStorage::kFloat32;
+  const bool paired = multiplies_pairs(rows);
+  const size_t most_groups = storage_ == WeightStorage::kFloat16 ? kHalfGroups : 1;
+  const WeightStorage read = pairs_ == nullptr && groups <= most_groups ? storage_ : WeightStorage::kFloat32;
+  const bool as_kept = paired || read == storage_;
+  const TileFunction* tiles = paired ? pairs_->tiles[0] : set_.tiles[static_cast<size_t>(read)][0];
   Tile tile{};
   tile.row_stride = rows.taps;
   tile.bias = bias;
@@ -100,23 +122,23 @@ void RowProduct::run_panel(const Rows& rows, const PerColumn& bias, const TailTi
   tile.columns = valid;
   for (size_t begin = 0; begin < depth_;) {
     // A single group reads the weights once, so nothing is gained by cutting the depth.
-    const Block block = block_at(begin, rows, groups == 1 ? depth_ : kBlockDepth);
+    const Block block = block_at(begin, rows, groups == 1 && pairs_ == nullptr ? depth_ : kBlockDepth);
     const size_t size = block.taps * block.channels;
     tile.taps = block.taps;
     tile.first_channel = block.first_channel;
     tile.channels = block.channels;
     tile.first = begin == 0;
     const Ahead own = kept(panel, begin, size), next = next_after(own);
-    tile.weights = read == storage_ ? own.from : reinterpret_cast<const char*>(float32_weights(panel, begin, size, scratch));
+    tile.weights = as_kept ? own.from : reinterpret_cast<const char*>(float32_weights(panel, begin, size, scratch));
     // The first block was not fetched by one before it, and with a single group there is none to fetch ahead for.
-    const bool alone = groups == 1 || (begin == 0 && read == storage_);
+    const bool alone = groups == 1 || (begin == 0 && as_kept);
     for (size_t group = 0; group < groups; ++group) {
       const size_t from = count * group / groups, to = count * (group + 1) / groups;
       tile.rows = rows.pointers + from * rows.taps + block.tap;
       tile.out = sums + from * columns_;
       tile.sample = (target.sample + from) % tile.samples;
       tile.ahead = group == 0 && alone ? Ahead{own.from + kAhead, own.lines} : next.share(group, groups);
-      set_.tiles[static_cast<size_t>(read)][to - from - 1][vectors - 1](tile);
+      tiles[(to - from - 1) * kMaxTileVectors + vectors - 1](tile);
       // The rows are complete and still at hand.
       if (begin + size == depth_ && !plain) set_.finish(part_of(target, from, to - from, 0, valid));
     }
@@ -126,12 +148,12 @@ void RowProduct::run_panel(const Rows& rows, const PerColumn& bias, const TailTi
 
 Ahead RowProduct::kept(size_t panel, size_t depth, size_t count) const {
   const size_t bytes = bytes_of(storage_), width = width_of(panel);
-  const char* from = packed_.get() + (panel * set_.panel() * depth_ + depth * width) * bytes;
+  const char* from = packed_.get() + (panel * set_.panel() * packed_depth_ + depth * width) * bytes;
   return {from, divided_up(count * width * bytes, kCacheLine)};
 }
 
 Ahead RowProduct::next_after(const Ahead& block) const {
-  const Ahead last = kept(panels_ - 1, 0, depth_);
+  const Ahead last = kept(panels_ - 1, 0, packed_depth_);
   const char* from = block.from + block.lines * kCacheLine;
   const std::ptrdiff_t left = (last.from - from) / static_cast<std::ptrdiff_t>(kCacheLine) + static_cast<std::ptrdiff_t>(last.lines);
   return {from, std::min(block.lines, static_cast<size_t>(std::max<std::ptrdiff_t>(left, 0)))};
@@ -142,7 +164,11 @@ const float* RowProduct::float32_weights(size_t panel, size_t depth, size_t coun
   if (storage_ == WeightStorage::kFloat32) return reinterpret_cast<const float*>(own.from);
   const size_t numbers = count * width_of(panel);
   float* wide = scratch.get(numbers);
-  set_.widen[static_cast<size_t>(storage_)](own.from, numbers, wide);
+  if (pairs_ == nullptr) {
+    set_.widen[static_cast<size_t>(storage_)](own.from, numbers, wide);
+  } else {
+    pairs_->widen(kept(panel, 0, 0).from, depth, count, width_of(panel), wide);
+  }
   return wide;
 }
 

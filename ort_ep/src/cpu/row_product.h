@@ -47,6 +47,8 @@ class RowProduct {
   void run(const Context& context, const Rows& rows, size_t count, const PerColumn& bias, const Target& target) const;
 
  private:
+  void pack(const Source& source, size_t panel);
+  bool multiplies_pairs(const Rows& rows) const;
   void run_panel(const Rows& rows, const PerColumn& bias, const TailTile& target, size_t panel) const;
   void run_matrix(const Context& context, const Rows& rows, const TailTile& target) const;
   void multiply_panels(const Rows& rows, const TailTile& target, size_t first_panel, size_t last_panel) const;
@@ -62,7 +64,11 @@ class RowProduct {
   const InstructionSet& set_;
   const MatrixFunctions* matrix_;
   WeightStorage storage_;
+  /// If weights are kept as pairs of bfloat16 numbers.
+  const PairFunctions* pairs_;
   size_t depth_;
+  /// Rounded up to whole pairs.
+  size_t packed_depth_;
   size_t columns_;
   size_t panels_;
   std::shared_ptr<char> packed_;

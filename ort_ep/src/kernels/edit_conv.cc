@@ -69,7 +69,7 @@ bool claims(const Node& node, const TailForm& tail, bool batch) {
   if (batch && !types[0].is_rows(batch)) return false;
   const ValueType& weight = types[kWeight];
   // A weight that is computed anew for every run would be packed anew, too.
-  if (!weight.is(kFloat) || weight.dims.size() != 2 || !node.is_constant(kWeight)) return false;
+  if (!weight.is(kFloat) || !weight.is_matrix() || !node.is_constant(kWeight)) return false;
   std::vector<int64_t> row{weight.dims[0]};
   if (batch) row.insert(row.begin(), types[0].dims[1]);
   if (!tail.is_empty() && !tail.fits(types, tail_operand(batch), row)) return false;

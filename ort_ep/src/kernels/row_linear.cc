@@ -63,7 +63,7 @@ bool claims(const Node& node, const TailForm& tail, bool batch) {
   constexpr ONNXTensorElementDataType kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
   const std::vector<ValueType> types = node.input_types();
   // A weight that is computed anew for every run would be packed anew, too.
-  if (types.size() < 2 || !types[0].is(kFloat) || !types[1].is(kFloat) || types[1].dims.size() != 2 || !node.is_constant(1)) return false;
+  if (types.size() < 2 || !types[0].is(kFloat) || !types[1].is(kFloat) || !types[1].is_matrix() || !node.is_constant(1)) return false;
   if (batch && !types[0].is_rows(batch)) return false;
   std::vector<int64_t> row{types[1].dims[node.integer("transB", 0) != 0 ? 0 : 1]};
   if (batch) row.insert(row.begin(), types[0].dims[1]);

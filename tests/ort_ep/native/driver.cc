@@ -25,6 +25,7 @@ void test_convolution(int64_t rows, int64_t channels, int64_t columns, int64_t t
   const Value pad = normal({1, channels}), neighbours = table(rows, taps, rows + halo + 1), weight = normal({columns, taps * channels});
   const Value bias = normal({columns}), residual = normal({rows, columns}), factor = normal({columns}), shift = normal({columns});
   const Operands inputs = {&active, &base, &around, &pad, &neighbours, &weight, &bias, &residual, &factor, &shift};
+  const WeightStorage rows_as = rounds_rows(storage, taps, channels) ? storage : WeightStorage::kFloat32;
   const auto kernel = make("EditConvAddedKeptAffineSilu", inputs, {5}, {}, storage);
   const std::vector<Value> got = call_at_once(*kernel, inputs, 2);
   std::vector<double> sums, results;
@@ -38,7 +39,7 @@ void test_convolution(int64_t rows, int64_t channels, int64_t columns, int64_t t
         const float* from = row < rows          ? active.floats() + row * channels
                             : row < rows + halo ? base.floats() + halo_rows[row - rows] * channels
                                                 : pad.floats();
-        for (int64_t c = 0; c < channels; ++c) sum += from[c] * as_kept(storage, weight.floats()[n * taps * channels + t * channels + c]);
+        for (int64_t c = 0; c < channels; ++c) sum += as_kept(rows_as, from[c]) * as_kept(storage, weight.floats()[n * taps * channels + t * channels + c]);
       }
       sums.push_back(sum);
       results.push_back(silu(sum * factor.floats()[n] + shift.floats()[n]));
@@ -89,11 +90,12 @@ void test_linear(int64_t rows, int64_t depth, int64_t columns, WeightStorage sto
   const Value given = normal({rows, depth}), weight = normal({depth, columns}), gate = normal({columns}), residual = normal({rows, columns});
   const Operands inputs = {&given, &weight, nullptr, &gate, &residual};
   const std::vector<Value> got = call_at_once(*make("RowLinearGatedAdded", inputs, {1}, {{"transB", 0}}, storage), inputs, 1);
+  const WeightStorage rows_as = rounds_rows(storage, 1, depth) ? storage : WeightStorage::kFloat32;
   std::vector<double> wanted;
   for (int64_t m = 0; m < rows; ++m)
     for (int64_t n = 0; n < columns; ++n) {
       double sum = 0;
-      for (int64_t k = 0; k < depth; ++k) sum += given.floats()[m * depth + k] * as_kept(storage, weight.floats()[k * columns + n]);
+      for (int64_t k = 0; k < depth; ++k) sum += as_kept(rows_as, given.floats()[m * depth + k]) * as_kept(storage, weight.floats()[k * columns + n]);
       wanted.push_back(sum * gate.floats()[n] + residual.floats()[m * columns + n]);
     }
   expect("RowLinear", got[0], wanted);
@@ -230,8 +232,8 @@ int main() {
     test_linear(133, 300, 129);
     for (WeightStorage storage : {WeightStorage::kFloat16, WeightStorage::kBfloat16}) {
       for (int64_t rows : {0, 1, 6, 7, 40, 130}) {
-        test_convolution(rows, 33, 130, 4, storage);
-        for (int64_t columns : {1, 9, 129}) test_linear(rows, 300, columns, storage);
+        for (int64_t channels : {33, 34, 300}) test_convolution(rows, channels, 130, 4, storage);
+        for (int64_t columns : {1, 9, 129}) test_linear(rows, 301, columns, storage);
       }
     }
     test_kept_weights();
