@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from retouch import Region, RegionError, RunError, SamplingError
+from retouch.ort_ep import register
 from retouch.sampling import Generation, MissingStates, PromptEdit, Recording, TextToImage
 
 PIXELS = (16, 16)
@@ -49,6 +50,19 @@ def test_an_image_is_that_of_the_original_pipeline(tiny_pipeline: Any, base: Gen
     assert base.image.shape == (*PIXELS, 3) and base.image.dtype == np.uint8
     assert np.abs(base.image.astype(int) - np.round(made * 255).astype(int)).max() <= 1
     assert base.image.std() > 10
+
+
+@pytest.mark.skipif(not register(), reason="weights are kept as shorter numbers by Retouch's kernels alone")
+def test_edits_keep_weights_as_they_are_told(exported: Path, region: Region) -> None:
+    with TextToImage(exported, threads=1, weights="bfloat16") as kept:
+        base = kept.generate("a red circle", steps=2, seed=5)
+        edited = kept.edit(base, region, "a blue square")
+    assert edited.report is not None and edited.trajectory.report is not None
+    runs = [run for step in edited.trajectory.report.runs for run in step] + [edited.report.decoding]
+    assert all((run.weights == "bfloat16") == (run.path == "edit") for run in runs)
+    assert any(run.weights == "bfloat16" for run in runs)
+    latents = region.resampled((8, 8)).mask
+    np.testing.assert_array_equal(edited.trajectory.latents[..., ~latents], base.trajectory.latents[..., ~latents])
 
 
 def test_an_edit_changes_pixels_in_its_region_only(pipeline: TextToImage, base: Generation, region: Region) -> None:
