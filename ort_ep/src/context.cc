@@ -65,6 +65,12 @@ Tensor Context::output(size_t index, const Shape& shape, ONNXTensorElementDataTy
 
 void Context::run(size_t count, const std::function<void(size_t)>& body) const {
   if (count == 0) return;
+  if (threads_ != 0 && count > threads_) {
+    const Context unlimited(context_);
+    return unlimited.parallel_for(threads_, [&](size_t part) {
+      for (size_t i = count * part / threads_; i < count * (part + 1) / threads_; ++i) body(i);
+    });
+  }
   Calls calls{body, {}, {}};
   check(runtime().api->KernelContext_ParallelFor(context_, [](void* user, size_t index) { static_cast<Calls*>(user)->call(index); }, count, 0, &calls));
   if (calls.thrown) std::rethrow_exception(calls.thrown);

@@ -13,7 +13,8 @@ Tensor tensor_of(const OrtValue* value);
 /// One call of a kernel.
 class Context {
  public:
-  explicit Context(OrtKernelContext* context) noexcept : context_(context) {}
+  /// `threads` is the most that work is split over, if it is not zero.
+  explicit Context(OrtKernelContext* context, size_t threads = 0) noexcept : context_(context), threads_(threads) {}
 
   /// An operand; without data if it was left out.
   Tensor input(size_t index) const;
@@ -32,6 +33,7 @@ class Context {
   void run(size_t count, const std::function<void(size_t)>& body) const;
 
   OrtKernelContext* context_;
+  size_t threads_;
 };
 
 }  // namespace retouch

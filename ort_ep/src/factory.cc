@@ -4,28 +4,8 @@
 #include "ep.h"
 
 namespace retouch {
-namespace {
 
-/// The runtime hands a provider's options over as entries of a session's configuration, of which names are in lower case.
-constexpr const char* kWeights = "ep.retouchexecutionprovider.weights";
-
-/// An entry of a session's configuration, or what it is if there is none.
-std::string entry_of(const OrtSessionOptions* options, const char* name, const char* otherwise) {
-  const OrtApi* api = runtime().api;
-  int there = 0;
-  check(api->HasSessionConfigEntry(options, name, &there));
-  if (there == 0) return otherwise;
-  size_t size = 0;
-  check(api->GetSessionConfigEntry(options, name, nullptr, &size));
-  std::string text(size, '\0');
-  check(api->GetSessionConfigEntry(options, name, text.data(), &size));
-  text.resize(size - 1);  // the runtime counts the end
-  return text;
-}
-
-}  // namespace
-
-Factory::Factory() : EpFactoryAbi{}, registries_{{{kProviderName, WeightStorage::kFloat32}, {kProviderName, WeightStorage::kFloat16}, {kProviderName, WeightStorage::kBfloat16}}} {
+Factory::Factory() : EpFactoryAbi{} {
   ort_version_supported = runtime().version;
   GetName = [](const OrtEpFactory*) noexcept -> const char* { return kProviderName; };
   GetVendor = [](const OrtEpFactory*) noexcept -> const char* { return "Retouch"; };
@@ -60,11 +40,18 @@ OrtStatus* ORT_API_CALL Factory::devices(OrtEpFactory* self, const OrtHardwareDe
 }
 
 OrtStatus* ORT_API_CALL Factory::create(OrtEpFactory* self, const OrtHardwareDevice* const*, const OrtKeyValuePairs* const*, size_t,
-                                        const OrtSessionOptions* options, const OrtLogger*, OrtEp** made) noexcept {
+                                        const OrtSessionOptions* session, const OrtLogger* logger, OrtEp** made) noexcept {
   return guarded([&] {
-    const WeightStorage weights = weight_storage(entry_of(options, kWeights, "float32"));
-    *made = new Ep(static_cast<Factory*>(self)->registry(weights));
+    const Options options = Options::of(session);
+    *made = new Ep(static_cast<Factory*>(self)->registry(options), options, logger);
   });
+}
+
+Registry& Factory::registry(const Options& options) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_ptr<Registry>& found = registries_[options.of_kernels()];
+  if (found == nullptr) found = std::make_unique<Registry>(kProviderName, options);
+  return *found;
 }
 
 void ORT_API_CALL Factory::release(OrtEpFactory*, OrtEp* ep) noexcept { delete static_cast<Ep*>(static_cast<EpAbi*>(ep)); }

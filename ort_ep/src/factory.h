@@ -1,7 +1,10 @@
 // The factory through which the runtime finds the devices and makes the execution provider.
 #pragma once
 
-#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
 
 #include "kernel_registry.h"
 
@@ -15,8 +18,8 @@ class Factory : public EpFactoryAbi {
  public:
   Factory();
 
-  /// The kernels that keep their weights in that way.
-  Registry& registry(WeightStorage weights) noexcept { return registries_[static_cast<size_t>(weights)]; }
+  /// The registry of kernels with those options.
+  Registry& registry(const Options& options);
 
  private:
   static OrtStatus* ORT_API_CALL devices(OrtEpFactory*, const OrtHardwareDevice* const* devices, size_t count, OrtEpDevice** found,
@@ -25,7 +28,8 @@ class Factory : public EpFactoryAbi {
                                         const OrtSessionOptions*, const OrtLogger*, OrtEp** made) noexcept;
   static void ORT_API_CALL release(OrtEpFactory*, OrtEp* ep) noexcept;
 
-  std::array<Registry, kWeightStorages> registries_;
+  std::mutex mutex_;
+  std::map<std::tuple<bool, size_t, WeightStorage>, std::unique_ptr<Registry>> registries_;
 };
 
 }  // namespace retouch

@@ -11,7 +11,7 @@ namespace {
 /// A kernel in the shape in which the runtime calls it.
 class RegisteredKernel : public KernelImplAbi {
  public:
-  explicit RegisteredKernel(std::unique_ptr<Kernel> kernel) : KernelImplAbi{}, kernel_(std::move(kernel)) {
+  RegisteredKernel(std::unique_ptr<Kernel> kernel, size_t threads) : KernelImplAbi{}, kernel_(std::move(kernel)), threads_(threads) {
     ort_version_supported = runtime().version;
     Compute = compute;
     Release = [](KernelImplAbi* self) noexcept { delete static_cast<RegisteredKernel*>(self); };
@@ -20,7 +20,8 @@ class RegisteredKernel : public KernelImplAbi {
 
  private:
   static OrtStatus* ORT_API_CALL compute(KernelImplAbi* self, OrtKernelContext* context) noexcept {
-    return guarded([&] { static_cast<RegisteredKernel*>(self)->kernel_->compute(Context(context)); });
+    const RegisteredKernel* own = static_cast<RegisteredKernel*>(self);
+    return guarded([&] { own->kernel_->compute(Context(context, own->threads_)); });
   }
 
   static OrtStatus* ORT_API_CALL pack(KernelImplAbi* self, const OrtValue* tensor, int input, OrtAllocator*, PackCache*,
@@ -31,19 +32,18 @@ class RegisteredKernel : public KernelImplAbi {
   }
 
   std::unique_ptr<Kernel> kernel_;
+  size_t threads_;
 };
 
-}  // namespace
-
-OrtStatus* ORT_API_CALL Registry::create(void* entry, const OrtKernelInfo* info, KernelImplAbi** made) noexcept {
+OrtStatus* ORT_API_CALL create(void* state, const OrtKernelInfo* info, KernelImplAbi** made) noexcept {
   return guarded([&] {
-    const Entry& given = *static_cast<const Entry*>(entry);
-    *made = new RegisteredKernel(given.op->make(Attributes(info, given.weights)));
+    const Made& of = *static_cast<const Made*>(state);
+    *made = new RegisteredKernel(of.op->make(Attributes(info, of.options.weights)), of.options.threads);
   });
 }
 
-void Registry::add(KernelRegistry* registry, Entry& entry) const {
-  const Op& op = *entry.op;
+void add(KernelRegistry* registry, const char* provider, Made& state) {
+  const Op& op = *state.op;
   const EpApi* ep = runtime().ep;
   KernelDefBuilder* raw = nullptr;
   check(ep->CreateKernelDefBuilder(&raw));
@@ -51,14 +51,16 @@ void Registry::add(KernelRegistry* registry, Entry& entry) const {
   check(ep->KernelDefBuilder_SetOperatorType(raw, op.name.c_str()));
   check(ep->KernelDefBuilder_SetDomain(raw, kDomain));
   check(ep->KernelDefBuilder_SetSinceVersion(raw, 1, 1));
-  check(ep->KernelDefBuilder_SetExecutionProvider(raw, provider_));
+  check(ep->KernelDefBuilder_SetExecutionProvider(raw, provider));
   const int result = 0;
-  if (op.in_place >= 0) check(ep->KernelDefBuilder_AddInputOutputMutableAliases(raw, &op.in_place, &result, 1));
+  if (op.in_place >= 0 && state.options.in_place) check(ep->KernelDefBuilder_AddInputOutputMutableAliases(raw, &op.in_place, &result, 1));
   KernelDef* made = nullptr;
   check(ep->KernelDefBuilder_Build(raw, &made));
   std::unique_ptr<KernelDef, void (*)(KernelDef*)> def(made, ep->ReleaseKernelDef);
-  check(ep->KernelRegistry_AddKernel(registry, made, create, &entry));
+  check(ep->KernelRegistry_AddKernel(registry, made, create, &state));
 }
+
+}  // namespace
 
 Registry::~Registry() {
   if (registry_ != nullptr) runtime().ep->ReleaseKernelRegistry(registry_);
@@ -70,9 +72,9 @@ const KernelRegistry* Registry::get() {
     KernelRegistry* made = nullptr;
     check(runtime().ep->CreateKernelRegistry(&made));
     std::unique_ptr<KernelRegistry, void (*)(KernelRegistry*)> owned(made, runtime().ep->ReleaseKernelRegistry);
-    entries_.clear();
-    for (const Op& op : ops()) entries_.push_back({&op, weights_});
-    for (Entry& entry : entries_) add(made, entry);
+    made_.clear();
+    for (const Op& op : ops()) made_.push_back({&op, options_});
+    for (Made& state : made_) add(made, provider_, state);
     registry_ = owned.release();
   }
   return registry_;

@@ -6,14 +6,20 @@
 
 #include "abi.h"
 #include "kernel.h"
+#include "options.h"
 
 namespace retouch {
 
-/// The runtime's registry of this library's kernels, made when a session first asks for it. Its kernels keep their weights
-/// in one way.
+/// What a kernel is made of.
+struct Made {
+  const Op* op;
+  Options options;
+};
+
+/// The runtime's registry of this library's kernels for some options, made when a session first asks for it.
 class Registry {
  public:
-  Registry(const char* provider, WeightStorage weights) noexcept : provider_(provider), weights_(weights) {}
+  Registry(const char* provider, const Options& options) noexcept : provider_(provider), options_(options) {}
   ~Registry();
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
@@ -21,18 +27,10 @@ class Registry {
   const KernelRegistry* get();
 
  private:
-  /// What the runtime hands back to make a kernel.
-  struct Entry {
-    const Op* op;
-    WeightStorage weights;
-  };
-
-  static OrtStatus* ORT_API_CALL create(void* entry, const OrtKernelInfo* info, KernelImplAbi** made) noexcept;
-  void add(KernelRegistry* registry, Entry& entry) const;
-
   const char* provider_;
-  WeightStorage weights_;
-  std::vector<Entry> entries_;
+  Options options_;
+  /// The runtime holds pointers to these.
+  std::vector<Made> made_;
   std::mutex mutex_;
   KernelRegistry* registry_ = nullptr;
 };

@@ -78,6 +78,12 @@ std::string Node::op_type() const {
   return text;
 }
 
+std::string Node::name() const {
+  const char* text = nullptr;
+  check(runtime().api->Node_GetName(node_, &text));
+  return text;
+}
+
 bool Node::is_constant(size_t input) const {
   return follows_from_constants(inputs_of(node_).at(input), kFoldedDepth);
 }

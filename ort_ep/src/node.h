@@ -37,6 +37,7 @@ class Node {
 
   std::string domain() const;
   std::string op_type() const;
+  std::string name() const;
 
   /// The types of the operands; of undefined element type where one was left out.
   std::vector<ValueType> input_types() const;

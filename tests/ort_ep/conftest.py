@@ -6,7 +6,9 @@ import os
 
 import pytest
 
+from retouch.bundle import Bundle
 from retouch.ort_ep import register
+from tests.ort_ep.small_bundle import export_small
 
 REQUIRED = "RETOUCH_REQUIRE_ORT_EP"
 FOUND = register()
@@ -19,3 +21,8 @@ collect_ignore_glob = [] if FOUND else ["test_kernels_*.py", "test_in_session.py
 
 def pytest_report_header() -> str:
     return f"execution provider: {FOUND.library if FOUND else f'not tested, {FOUND.reason}'}"
+
+
+@pytest.fixture(scope="session")
+def small_bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return export_small(tmp_path_factory.mktemp("small"))

@@ -9,17 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from retouch import Bundle, EditSession, EngineMissingError, Result
+from retouch import Bundle, EditSession, EngineMissingError, Result, Run, RunError
 from retouch.engines.ort import OrtEngine
 from retouch.ort_ep import PROVIDER, register
-from tests.ort_ep.small_bundle import REGION, export_small, feed
+from retouch.states import StateStore
+from tests.ort_ep.small_bundle import REGION, feed
 
 STOCK = ["CPUExecutionProvider"]
 
 
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    return export_small(tmp_path_factory.mktemp("small"))
+@pytest.fixture
+def bundle(small_bundle: Bundle) -> Bundle:
+    return small_bundle
 
 
 def edited(bundle: Bundle, providers: list[str] | None) -> tuple[np.ndarray, Result]:
@@ -47,6 +48,38 @@ def test_edits_from_several_threads_give_the_same_bits(bundle: Bundle) -> None:
         jobs = [pool.submit(session.edit, run, feed(1), region=REGION, fallback=False) for _ in range(24)]
         for job in jobs:
             np.testing.assert_array_equal(job.result().outputs["y"], expected)
+
+
+def test_runs_are_released_while_other_threads_edit_from_them(bundle: Bundle) -> None:
+    """Several sessions, several threads each, one store: a run that is dropped is used to its end, and gone after."""
+    expected = edited(bundle, None)[1].outputs["y"]
+
+    def edits(session: EditSession, run: Run) -> list[str]:
+        outcomes = []
+        for _ in range(12):
+            try:
+                result = session.edit(run, feed(1), region=REGION, fallback=False)
+            except RunError:
+                outcomes.append("gone")
+                continue
+            np.testing.assert_array_equal(result.outputs["y"], expected)
+            outcomes.append("edited")
+        return outcomes
+
+    store = StateStore()
+    with (
+        EditSession(bundle, threads=1, store=store) as first,
+        EditSession(bundle, threads=2, store=store) as second,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        for dropping in (first, second) * 2:
+            run = first.base(feed(0))
+            jobs = [pool.submit(edits, session, run) for session in (first, second, first, second)]
+            dropping.drop(run)
+            for job in jobs:
+                outcomes = job.result()
+                assert outcomes == sorted(outcomes)  # once it is gone it stays gone
+        assert first.runs() == second.runs() == ()
 
 
 def _edit_in_child(path: Path) -> np.ndarray:

@@ -37,7 +37,7 @@ def read_dataclass(data: object, kind: type[T], where: str, fault: Callable[[str
         fault: makes the exception to raise from a message that says what was expected and what was got.
     """
     try:
-        value = _reader(kind)(data)
+        value = _read_object(kind, data)
     except _Unexpected as error:
         raise fault(f"{where}{error.place}: expected {error.wanted}, got {repr(error.got)[:80]}.") from None
     assert isinstance(value, kind)

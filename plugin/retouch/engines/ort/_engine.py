@@ -70,7 +70,7 @@ class OrtEngine:
         Args:
             providers: names, or pairs of name and options; ``None`` means the CPU, with Retouch's own kernels where
                 they are there. Name ``RetouchExecutionProvider`` to require them, ``CPUExecutionProvider`` alone to
-                go without.
+                go without. The options of the former are ``in_place``, ``threads`` and ``trace``.
             threads: threads per run; ``None`` leaves the choice to onnxruntime.
             weights: how Retouch's own kernels keep weights; anything but float32 requires these kernels.
 
@@ -223,7 +223,9 @@ class OrtEngine:
             options.intra_op_num_threads = self._threads
         if self.kernels:
             options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
-            options.add_provider_for_devices(list(self.kernels.devices), {"weights": str(self.weights)})
+            own = next((item[1] for item in self._asked if not isinstance(item, str) and item[0] == PROVIDER), {})
+            given = {"weights": str(self.weights), **{name: str(value) for name, value in own.items()}}
+            options.add_provider_for_devices(list(self.kernels.devices), given)
         if library is not None:
             options.register_custom_ops_library(str(library))
         # A graph that was cut down is given as bytes, which do not say where the weights file lies.
