@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-__all__ = ["DENSE", "STOCK", "Layer", "convolution", "linear", "measure", "weight_errors"]
+__all__ = [
+    "DENSE",
+    "STOCK",
+    "Layer",
+    "convolution",
+    "linear",
+    "load_times",
+    "measure",
+    "node_times",
+    "weight_errors",
+]
 
 from retouch.validation.kernels._layers import Layer, convolution, linear
 from retouch.validation.kernels._measure import DENSE, STOCK, measure, weight_errors
+from retouch.validation.kernels._overhead import load_times, node_times
