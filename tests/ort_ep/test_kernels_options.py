@@ -7,12 +7,15 @@ import onnx
 import onnxruntime
 import pytest
 
-from retouch import EngineError
+from retouch import EngineError, EngineMissingError
 from retouch.bundle import Bundle
 from retouch.engines.ort import OrtEngine
 from retouch.ort_ep import PROVIDER, register
 from tests.ort_ep.single_node import claimed, make_model
 
+RELEASE = tuple(map(int, onnxruntime.__version__.split(".")[:2]))
+FALLS_BACK = RELEASE < (1, 32)
+"""Before, onnxruntime's Python code printed what went wrong and made a session on the CPU's provider instead."""
 RNG = np.random.default_rng(0)
 FEEDS = {
     "rows": RNG.standard_normal((600, 64)).astype(np.float32),
@@ -85,6 +88,9 @@ def test_trace_says_which_nodes_have_a_kernel(capfd: pytest.CaptureFixture[str])
     [("in_place", "maybe", 1), ("threads", "-1", 1024), ("threads", "", 1024), ("trace", "2", 1)],
 )
 def test_an_option_that_makes_no_sense_is_an_error(name: str, value: str, most: int) -> None:
+    if FALLS_BACK:
+        assert PROVIDER not in opened(MODEL, {name: value}).get_providers()
+        return
     with pytest.raises(Exception, match=f"expected the option {name} to be a number from 0 to {most}, got '{value}'"):
         opened(MODEL, {name: value})
 
@@ -93,13 +99,11 @@ def test_engines_pass_options_on(small_bundle: Bundle) -> None:
     graph = small_bundle.path / "edit.onnx"
     engine = OrtEngine([(PROVIDER, {"threads": 1, "in_place": 0})], threads=2)
     assert engine.open(graph).kernels == OrtEngine(threads=2).open(graph).kernels != {}
-    with pytest.raises(EngineError, match="expected the option threads to be a number"):
+    with pytest.raises((EngineError, EngineMissingError), match=r"to load, got only|option threads to be a number"):
         OrtEngine([(PROVIDER, {"threads": "all"})]).open(graph)
 
 
-@pytest.mark.skipif(
-    tuple(map(int, onnxruntime.__version__.split(".")[:2])) < (1, 28), reason="this release takes no plug-in by name"
-)
+@pytest.mark.skipif(RELEASE < (1, 28), reason="this release takes no plug-in by name")
 def test_sessions_may_name_the_provider() -> None:
     assert register()
     options = onnxruntime.SessionOptions()
