@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ def node_times(repeats: int) -> Mapping[str, float]:
     times: dict[str, list[float]] = {name: [] for name in sessions}
     for _ in range(repeats):
         for name, run in sessions.items():
-            own, without = _cpu(lambda run=run: run(rows)), _cpu(lambda run=empty[name]: run(rows))
+            own, without = _cpu(partial(run, rows)), _cpu(partial(empty[name], rows))
             times[name].append(1e6 * (own - without) / (_NODES - 1))
     return {name: statistics.median(values) for name, values in times.items()}
 
