@@ -20,7 +20,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from retouch.export.ops.tails import NORM, PRODUCTS, Tail
+from retouch.export.ops.tails import NORM, Tail
 from retouch.trt_plugins._kernel_library import ACTIVATIONS
 
 __all__ = ["DOMAIN", "PLUGIN_VERSION", "PluginNodes", "with_plugins"]
@@ -173,4 +173,4 @@ def _attributes(values: Mapping[str, int | float | str]) -> Iterator[onnx.Attrib
 @cache
 def _tailed() -> Mapping[str, tuple[str, Tail]]:
     """The operator and the tail that a name stands for."""
-    return {base + tail.name: (base, tail) for base in (*PRODUCTS, NORM) for tail in Tail.all()}
+    return {base + tail.name: (base, tail) for base in _OPERANDS for tail in Tail.all()}
