@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench bench-families bench-size bench-text bench-text-large code-lm-evaluate code-lm-train demo demo-terrain demo-text kernels plugins ort-ops fidelity generations-study norm-study scenes-train soak text-caches text-full-train validate test test-fast test-native test-optimum test-ort-matrix lint clean bench-kernels
+.PHONY: bench bench-drop-in bench-families bench-size bench-text bench-text-large code-lm-evaluate code-lm-train demo demo-terrain demo-text kernels plugins ort-ops fidelity generations-study norm-study scenes-train soak text-caches text-full-train validate test test-fast test-native test-optimum test-ort-matrix lint clean bench-kernels
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml $(NATIVE) $(HEADERS)/.tried
 	touch $@
 
 # Measurements, the original model's as well, are taken with memory in huge pages; docs/benchmarks.md says what they do.
-bench bench-families bench-kernels bench-size bench-text bench-text-large code-lm-train demo demo-terrain demo-text generations-study norm-study scenes-train text-caches: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
+bench bench-drop-in bench-families bench-kernels bench-size bench-text bench-text-large code-lm-train demo demo-terrain demo-text generations-study norm-study scenes-train text-caches: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
 
 # Takes about a quarter of an hour; bundles are kept in build/bench. Measure on a quiet machine.
 bench: $(STAMP)
@@ -164,6 +164,10 @@ $(OPTIMUM)/.installed: pyproject.toml
 
 test-optimum: $(OPTIMUM)/.installed
 	$(OPTIMUM)/bin/python -m pytest tests/plugin/drop_in
+
+# Takes about two minutes; measure on a quiet machine.
+bench-drop-in: $(OPTIMUM)/.installed
+	$(OPTIMUM)/bin/python -m retouch.validation.drop_in --out out/drop-in --write docs/drop-in.md
 
 # The CUDA kernels as a library with plain C functions, for the cards that nvcc is told of and, as PTX, for later ones.
 NVCC ?= nvcc

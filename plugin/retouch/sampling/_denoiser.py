@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retouch.bundle import Manifest
+from retouch.engines import Value
 from retouch.errors import SamplingError
 from retouch.region import Region
 from retouch.sampling._conditions import Conditions, Feeds
@@ -46,6 +48,9 @@ class Denoiser:
     sample: str | None = None
     timestep: str | None = None
     output: str | None = None
+    _shared: WeakKeyDictionary[Conditions, tuple[Mapping[str, Value], ...]] = field(
+        default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
+    )
 
     @property
     def manifest(self) -> Manifest:
@@ -65,14 +70,22 @@ class Denoiser:
             )
         return (batch // 2, *rest)
 
-    def feeds(self, latents: NDArray[Any], time: float, conditions: Conditions) -> tuple[Feeds, ...]:
-        """The feeds of every call that a step makes."""
-        branches = conditions.branches()
+    def feeds(self, latents: NDArray[Any], time: float | None, conditions: Conditions) -> tuple[Mapping[str, Any], ...]:
+        """The feeds of every call that a step makes; without a time, all others."""
         if self.guidance is Guidance.BATCH:
-            branches = (_stacked(branches if len(branches) == 2 else branches * 2),)
             latents = np.concatenate([latents, latents])
-        times = np.full(self._shape(self._time), time)
-        return tuple({**branch, self._sample: latents, self._time: times} for branch in branches)
+        moment = {} if time is None else {self._time: np.full(self._shape(self._time), time)}
+        return tuple({**branch, self._sample: latents, **moment} for branch in self._branches(conditions))
+
+    def _branches(self, conditions: Conditions) -> tuple[Mapping[str, Value], ...]:
+        """The feeds of every call that are the same in all steps; checked, copied and put together once."""
+        found = self._shared.get(conditions)
+        if found is None:
+            branches = conditions.branches()
+            if self.guidance is Guidance.BATCH:
+                branches = (_stacked(branches if len(branches) == 2 else branches * 2),)
+            found = self._shared[conditions] = tuple(self.session.values(branch) for branch in branches)
+        return found
 
     def guided(self, outputs: Sequence[NDArray[Any]], conditions: Conditions) -> NDArray[Any]:
         """The prediction from the outputs of a step's calls, in float32 and with the latents' channels."""

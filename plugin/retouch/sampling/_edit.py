@@ -135,7 +135,9 @@ class _Loop:
 
     def _results(self, branches: Sequence[Branch], index: int, source: Source) -> list[list[Result]]:
         """Per branch, the results of a step's calls."""
-        denoiser, moment = self.base.denoiser, self.base.steps[index].time
+        denoiser, step = self.base.denoiser, self.base.steps[index]
+        # States of the step itself were recorded at its time: there is no need to say it again.
+        moment = None if source.runs == step.runs or source.recomputed else step.time
         feeds = [
             denoiser.feeds(branch.stepper.scaled(branch.latents, index), moment, branch.conditions)
             for branch in branches

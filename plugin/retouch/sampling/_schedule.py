@@ -99,6 +99,7 @@ class Stepper:
         import torch
 
         self._scheduler = scheduler
+        self._scaled: int | None = None
         self._generator = torch.Generator().manual_seed(seed)
         known = inspect.signature(scheduler.step).parameters
         self._options = {name: value for name, value in options.items() if name in known}
@@ -131,14 +132,20 @@ class Stepper:
 
     def scaled(self, latents: Latents, index: int) -> Latents:
         """The latents as the model takes them at a step."""
+        self._scaled = index
         scale = getattr(self._scheduler, "scale_model_input", None)
         return latents if scale is None else _array(scale(_tensor(latents), self.timesteps[index]))
 
     def step(self, output: Latents, index: int, latents: Latents) -> Latents:
         """The latents after a step, from the model's output and the latents before it."""
-        self.scaled(latents, index)  # some schedulers find their place in the schedule here
+        import torch
+
+        if self._scaled != index:
+            self.scaled(latents, index)  # some schedulers find their place in the schedule here
         time = self.timesteps[index]
-        return _array(self._scheduler.step(_tensor(output), time, _tensor(latents), **self._options).prev_sample)
+        with torch.inference_mode():
+            made = self._scheduler.step(_tensor(output), time, _tensor(latents), **self._options)
+        return _array(made.prev_sample)
 
 
 def _tensor(array: Latents) -> torch.Tensor:

@@ -61,7 +61,8 @@ def states_for(trajectory: Trajectory, index: int, stepper: Stepper, missing: Mi
     if trajectory.recorded:
         place = trajectory.nearest(index)
         runs = trajectory.steps[place].runs
-        if {run.id for run in runs} <= set(trajectory.denoiser.session.runs()):
+        own = trajectory.denoiser.session.bundle.fingerprint
+        if all(run.kept and run.bundle_fingerprint == own for run in runs):
             return Source(runs, abs(place - index))
     if missing is MissingStates.RECOMPUTE and trajectory.region is None:
         step = trajectory.steps[index]

@@ -281,7 +281,7 @@ class TextToImage:
         prompt = base.prompt if edit.prompt is None else edit.prompt
         decoder = self._loaded().decoder
         run = base.decoded
-        if missing is MissingStates.RECOMPUTE and (run is None or run.id not in decoder.session.runs()):
+        if missing is MissingStates.RECOMPUTE and (run is None or not run.kept):
             run = decoder.decode(base.trajectory.latents, record=True)[1]
         if run is None:
             raise RunError(

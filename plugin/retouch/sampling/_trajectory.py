@@ -114,7 +114,7 @@ class Trajectory:
     @property
     def bytes(self) -> int:
         """The size of the states that are kept, those that are shared with the base included."""
-        return sum(run.bytes for step in self.steps for run in step.runs if self._kept(run))
+        return sum(run.bytes for step in self.steps for run in step.runs if run.kept)
 
     def nearest(self, index: int) -> int:
         """The recorded step that is nearest to that one, of two the later.
@@ -141,9 +141,6 @@ class Trajectory:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _kept(self, run: Run) -> bool:
-        return run.id in self.denoiser.session.runs()
 
 
 def _runs(steps: Sequence[Step]) -> list[Run]:

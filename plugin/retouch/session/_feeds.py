@@ -131,8 +131,12 @@ def _converted(spec: TensorSpec, array: NDArray[Any], dtype: np.dtype[Any]) -> N
 
 def merged_feeds(kept: Mapping[str, Value], changed: Mapping[str, Value]) -> dict[str, Value]:
     """A run's feeds with some of them changed; a feed with the same bits stays the very value that the run has."""
-    new = {name: value for name, value in changed.items() if not _same_bits(value.numpy(), kept[name].numpy())}
+    new = {name: value for name, value in changed.items() if not _same(value, kept[name])}
     return {**kept, **new}
+
+
+def _same(one: Value, other: Value) -> bool:
+    return one is other or _same_bits(one.numpy(), other.numpy())
 
 
 def _same_bits(one: NDArray[Any], other: NDArray[Any]) -> bool:

@@ -46,6 +46,11 @@ class Run:
         return self._store.get(self.id, self.bundle_fingerprint, STATES)
 
     @property
+    def kept(self) -> bool:
+        """Whether the states are still kept."""
+        return self._store.holds(self.id)
+
+    @property
     def bytes(self) -> int:
         """The size of the states."""
         return sum(value.nbytes for value in self.states.values())

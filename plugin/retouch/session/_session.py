@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from retouch.bundle import Bundle
-from retouch.engines import Program
+from retouch.engines import Value
 from retouch.engines.ort import Provider, WeightStorage, checked_weights
 from retouch.errors import RetouchError, RunError
 from retouch.region import Region, RegionPolicy
@@ -28,6 +27,7 @@ from retouch.session._finite import check_finite
 from retouch.session._frozen import check_conditions
 from retouch.session._load_run import load_run
 from retouch.session._mode import GroupNormMode, checked_mode, edit_spec
+from retouch.session._preload import preload
 from retouch.session._regions import as_region
 from retouch.session._request import EditRequest, checked_requests
 from retouch.session._result import Result
@@ -104,16 +104,7 @@ class EditSession:
             base: whether base runs will be made.
             record: whether edits will be recorded.
         """
-        runtime = self._opened()
-        programs, moments = runtime.programs, runtime.expectations.preferred(self._group_norm)
-        spec = edit_spec(runtime.manifest, moments)[1]
-        wanted: list[Callable[[], Program]] = [partial(programs.edit, spec, record=record)]
-        if base:
-            wanted.append(partial(programs.base, runtime.kept))
-        if spec.prep_file is not None:
-            groups = programs.prepared_groups(spec.prep_file)
-            wanted += [partial(programs.prep, spec.prep_file, group.outputs) for group in groups]
-        programs.load(wanted)
+        preload(self._opened(), self._group_norm, base=base, record=record)
         return self
 
     def close(self) -> None:
@@ -154,6 +145,15 @@ class EditSession:
         for name, value in outputs.items():
             check_finite(name, value.numpy())
         return keep_run(runtime.store, runtime.bundle, values, outputs, states_of(results) if record else None)
+
+    def values(self, feeds: Mapping[str, ArrayLike]) -> Mapping[str, Value]:
+        """Some feeds, checked and copied once, for several runs and edits; they go where arrays do.
+
+        Raises:
+            FeedError: a feed is unknown, or does not fit.
+        """
+        runtime = self._opened()
+        return feed_values(runtime.engine, runtime.manifest.inputs, feeds, partial=True)
 
     def load_run(self, path: str | os.PathLike[str]) -> Run:
         """The run that :meth:`Run.save` wrote into a directory; a run that is still kept is returned as it is.

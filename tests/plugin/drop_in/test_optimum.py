@@ -28,6 +28,7 @@ from PIL import Image
 
 import retouch
 from retouch.models import Sizes, TorchOptions, export_pipeline
+from retouch.validation.drop_in import measure_cost
 from retouch.validation.reference_models._weights import draw_weights
 
 PARTS = ("unet", "vae_encoder", "vae_decoder")
@@ -176,3 +177,9 @@ def test_a_session_is_passed_to_from_pretrained(exported) -> None:
     pipeline = ORTStableDiffusionPipeline.from_pretrained(exported, unet_session=session, local_files_only=True)
     assert pipeline.unet.session is session
     assert sorted(retouch.attach(pipeline).sessions) == sorted(PARTS)
+
+
+def test_the_cost_of_drop_in_sessions_is_measured_on_the_same_image(exported) -> None:
+    cost = measure_cost(exported, "a", steps=2, repeats=1)
+    assert cost.identical
+    assert cost.stock.cpu_ms > 0 and cost.ratio == cost.drop_in.cpu_ms / cost.stock.cpu_ms

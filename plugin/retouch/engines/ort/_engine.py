@@ -137,9 +137,9 @@ class OrtEngine:
             self._runtime()  # which says more than onnxruntime does of a device that it does not know
         return OrtTensor.from_numpy(array, self.device)
 
-    def adopt(self, tensor: object) -> OrtTensor | None:  # noqa: ARG002  (the protocol's)
-        """``None``: tensors of other libraries come by way of numpy."""
-        return None
+    def adopt(self, tensor: object) -> OrtTensor | None:
+        """A value of this engine as it is; ``None`` for tensors of other libraries, which come by way of numpy."""
+        return tensor if isinstance(tensor, OrtTensor) else None
 
     def merged(self, base: Value, update: Value, rows: NDArray[np.int64], axis: int) -> OrtTensor:
         """``base`` with the rows along an axis replaced by those of ``update``, in fresh memory."""
