@@ -92,6 +92,7 @@ def _families(exempt: tuple[int, ...]) -> Mapping[str, Mapping[str, CachePolicy]
             "32, time-anchored, age 2": Horizon(AnchoredCache(), 32),
             "128, time-anchored, age 2": Horizon(AnchoredCache(), 128),
             "64, dLLM-Cache, every 8, 2 %, near 16": Horizon(SimilarityCache(8, 8, 0.02, near=16), 64),
+            "128, dLLM-Cache, every 4, 2 %, near 16": Horizon(SimilarityCache(4, 4, 0.02, near=16), 128),
         },
         "focus": {
             "window 32": FocusCache(exempt=exempt, revise=None),

@@ -91,14 +91,19 @@ def caches_main(
     tokens: Annotated[int, typer.Option(min=32, help="Tokens of a text.")] = 512,
     block: Annotated[int, typer.Option(min=1, help="Tokens of a block.")] = 32,
     threads: Annotated[int, typer.Option(min=1, help="Threads.")] = 1,
+    skip: Annotated[int, typer.Option(min=0, help="Leave out so many held-out texts, the first ones.")] = 0,
+    only: Annotated[str | None, typer.Option(help="Print those caches whose names hold this; no page.")] = None,
 ) -> None:
     """Compares every cache on held-out texts: what it costs, and how likely it makes the model find them."""
     tokenizer = load_tokenizer(model)
-    learned, unseen = corpus_texts(corpus, texts * tokens)
+    learned, unseen = corpus_texts(corpus, (skip + texts) * tokens)
     bundle = clustered(export_language_model(model, out / "bundle"), windows(learned, tokenizer, tokens, 2), block)
     opened = TextModel(bundle, threads=threads)
     exempt = separator_ids(tokenizer, tokenizer.vocabulary)
-    held_out = windows(unseen, tokenizer, tokens, texts)
+    held_out = windows(unseen, tokenizer, tokens, skip + texts)[skip:]
+    if only is not None:
+        _print_only(compare_caches(opened, held_out, _cases_of(exempt, only), UnmaskOptions(block=block)))
+        return
     typer.echo(f"curve: {texts} texts of {tokens} tokens")
     curve = compare_caches(opened, held_out, cache_cases(exempt), UnmaskOptions(block=block))
     others = []
@@ -117,6 +122,19 @@ def caches_main(
     if page is not None:
         shape = f"{corpus.value}: {bundle.manifest.model.layers} layers of {bundle.manifest.model.hidden}"
         write_page(page, curve, others, Timings(plain, by_rows), shape)
+
+
+def _cases_of(exempt: tuple[int, ...], only: str) -> list[CacheCase]:
+    plain, *others = cache_cases(exempt)
+    return [plain, *(case for case in others if only in f"{case.family}, {case.settings}")]
+
+
+def _print_only(rows: Sequence[CacheFigures]) -> None:
+    for row in rows:
+        typer.echo(
+            f"{row.family}, {row.settings}: FLOPs 1 / {1 / row.flops:.2f}, CPU time 1 / {1 / row.cpu:.2f}, loss "
+            f"{row.loss:+.2%}, oldest {row.max_age}"
+        )
 
 
 def plain_ms(model: TextModel, text: Tokens, count: int, repeats: int = 7) -> float:

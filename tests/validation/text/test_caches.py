@@ -14,7 +14,7 @@ from retouch.models.code_lm import PATTERNS_MODEL, CorpusName, held_out_patterns
 from retouch.models.decoders import export_language_model
 from retouch.text import TextModel
 from retouch.text.full_attention import BlockCache, FullAttentionSampler, NoCache, UnmaskOptions
-from retouch.validation.text import CacheFigures, compare_caches, train_full_main
+from retouch.validation.text import CacheFigures, caches_main, compare_caches, train_full_main
 from retouch.validation.text._cache_cases import CacheCase, cache_cases
 from retouch.validation.text._cache_page import Timings, write_page
 from retouch.validation.text._caches import clustered, corpus_texts, plain_ms, rows_ms, windows
@@ -102,3 +102,18 @@ def test_a_network_is_trained(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "1: " in result.output
     assert load_code_lm(tmp_path / "net").config.num_hidden_layers == 1
+
+
+def test_some_caches_are_printed_for_other_texts(tmp_path: Path) -> None:
+    app = typer.Typer()
+    app.command()(caches_main)
+    given = ["--out", str(tmp_path), "--texts", "1", "--tokens", "48", "--block", "16", "--skip", "1"]
+    result = CliRunner().invoke(app, [*given, "--only", "Fast-dLLM"])
+    assert result.exit_code == 0, result.output
+    rows = [line.split(":")[0] for line in result.output.splitlines() if "FLOPs" in line]
+    assert rows == [
+        "no cache, ",
+        "Fast-dLLM, dual",
+        "Fast-dLLM, prefix",
+        "horizon, 64, Fast-dLLM, dual",
+    ]
