@@ -16,7 +16,7 @@ def find_editable(graph: ir.Graph, name: str | None, axes: tuple[int, ...] | Non
     """Name and axes of the editable input: as given, else the one input that looks like it.
 
     Raises:
-        ExportError: the input is absent or ambiguous, holds no numbers, or an axis is out of range.
+        ExportError: the input is absent or ambiguous, holds no numbers, has no positions, or an axis is out of range.
     """
     described = ", ".join(f"{value.name}{list(shape_of(value))}" for value in graph.inputs) or "none"
     if name is None:
@@ -25,6 +25,11 @@ def find_editable(graph: ir.Graph, name: str | None, axes: tuple[int, ...] | Non
         ]
         named = [value for value in candidates if value.name in _NAMES]
         chosen = named if len(named) == 1 else candidates
+        if not chosen:
+            raise ExportError(
+                f"No input carries editable positions: expected one of two dims or more, got {described}. Export the "
+                "part of the model that takes latents, an image or token ids."
+            )
         if len(chosen) != 1:
             raise ExportError(
                 f"Which input carries the editable positions is not clear; the model's inputs are {described}. "
@@ -42,9 +47,23 @@ def find_editable(graph: ir.Graph, name: str | None, axes: tuple[int, ...] | Non
             f"The editable input {value.name!r} has elements of type {dtype.name}; expected floating-point numbers or "
             "integers (latents, token ids). Name another input with --input NAME, or cast inside the model."
         )
+    return str(value.name), _axes_of(str(value.name), shape, axes)
+
+
+def _axes_of(name: str, shape: tuple[int, ...], axes: tuple[int, ...] | None) -> tuple[int, ...]:
+    """The axes of the input that carry positions, counted from the first."""
+    rank = len(shape)
+    if rank == 0 or (axes is None and rank == 1):
+        raise ExportError(
+            f"Input {name!r} of shape {list(shape)} has no axis that is known to carry positions: expected two "
+            "dims or more (batch and positions). Name another input with --input, or its axes with --axes."
+        )
     if axes is None:
-        axes = tuple(range(2, len(shape))) if len(shape) >= 4 else (1,)
-    axes = tuple(axis + len(shape) if axis < 0 else axis for axis in axes)
-    if not axes or len(set(axes)) != len(axes) or any(not 0 <= axis < len(shape) for axis in axes):
-        raise ExportError(f"--axes {list(axes)} does not fit input {value.name!r} of shape {list(shape)}.")
-    return str(value.name), axes
+        return tuple(range(2, rank)) if rank >= 4 else (1,)
+    counted = tuple(axis + rank if axis < 0 else axis for axis in axes)
+    if not counted or len(set(counted)) != len(counted) or any(not 0 <= axis < rank for axis in counted):
+        raise ExportError(
+            f"--axes {list(axes)} does not fit input {name!r} of shape {list(shape)}: expected different axes from 0 "
+            f"to {rank - 1}, those that carry positions, such as --axes 2,3 of [batch, channels, height, width]."
+        )
+    return counted

@@ -72,12 +72,22 @@ def test_input_without_shape_or_elements(tmp_path: Path) -> None:
 
 
 def test_no_candidate_for_the_editable_input(tmp_path: Path) -> None:
-    refused(tmp_path, ExportError, r"not clear.*inputs are x\[\].*--input", [node("Relu", "x")], [tensor("x", [])])
+    message = r"No input carries editable positions: expected one of two dims or more, got x\[{}\]. Export the part"
+    refused(tmp_path, ExportError, message.format(""), [node("Relu", "x")], [tensor("x", [])])
+    refused(tmp_path, ExportError, message.format("4"), [node("Relu", "x")], [tensor("x", [4])])
+
+
+def test_a_named_input_without_positions(tmp_path: Path) -> None:
+    message = r"'x' of shape \[4\] has no axis that is known to carry positions: expected two dims.*--axes"
+    refused(tmp_path, ExportError, message, [node("Relu", "x")], [tensor("x", [4])], editable="x")
+    message = r"'x' of shape \[\] has no axis"
+    refused(tmp_path, ExportError, message, [node("Relu", "x")], [tensor("x", [])], editable="x", axes=(0,))
 
 
 @pytest.mark.parametrize("axes", [(2, 7), (2, 2), ()])
 def test_axes_that_do_not_fit(tmp_path: Path, axes: tuple[int, ...]) -> None:
-    refused(tmp_path, ExportError, "--axes .* does not fit input 'x' of shape", [node("Relu", "x")], axes=axes)
+    message = "--axes .* does not fit input 'x' of shape.*: expected different axes from 0 to 3"
+    refused(tmp_path, ExportError, message, [node("Relu", "x")], axes=axes)
 
 
 def test_input_that_nothing_depends_on(tmp_path: Path) -> None:

@@ -187,6 +187,8 @@ def _sizes(pairs: list[str]) -> dict[str, int]:
     for pair in pairs:
         name, _, size = pair.partition("=")
         if not name or not size.isdigit() or int(size) == 0:
-            raise ExportError(f"Expected --fix NAME=SIZE, got {pair!r}. Write it like batch=1.")
+            raise ExportError(
+                f"Expected --fix NAME=SIZE, got {pair!r}; SIZE is an integer of at least 1. Write it like batch=1."
+            )
         sizes[name] = int(size)
     return sizes

@@ -58,6 +58,7 @@ def test_example_feeds_are_calibrated_with(call: Any, image_model: Path, tmp_pat
     [
         (["--axes", "2,x"], "Expected --axes to be a list of axes, got '2,x'"),
         (["--fix", "batch"], "Expected --fix NAME=SIZE, got 'batch'"),
+        (["--fix", "batch=0"], "got 'batch=0'; SIZE is an integer of at least 1"),
         (["--example", "absent.npz"], "absent.npz to be a readable .npz file"),
         (["--input", "z"], "ExportError"),
     ],
