@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import onnx_ir as ir
 
 from retouch.bundle import CacheableSpec
@@ -17,6 +16,7 @@ from retouch.export.lattice import Beside, Grid, Rows
 from retouch.export.layout import GRID, Layout, default_layout, fused_shape, without_units
 from retouch.export.model_shapes import constant, dtype_of, element_count, shape_of
 from retouch.export.node_builder import BindingTime
+from retouch.export.row_numbers import number_along
 from retouch.export.rules._rule import RETOUCH_DOMAIN
 
 __all__ = ["EditGraph", "Emitted"]
@@ -283,27 +283,8 @@ class EditGraph(Columns, EditInputs):
             tensor = self.op("Transpose", [tensor], {"perm": perm})
         count = math.prod(size for _, size, _ in varying)
         tensor = self.op("Reshape", [tensor, self.ints([count, *(shape[axis] for axis in others)])])
-        index = self._along(rows.grid, dims, [dim for *_, dim in varying])
+        index = number_along(self, self.row_index(rows.grid), dims, [dim for *_, dim in varying])
         return self.fit(self.op("Gather", [tensor, index], {"axis": 0}), (GRID, *others), wanted)
-
-    def _along(self, grid: Grid, dims: Sequence[int], along: Sequence[int]) -> ir.Value:
-        """The number that every active row has among the positions along some of the dims [M]."""
-        index = self.row_index(grid)
-        if len(along) == len(dims):
-            return index
-        total: ir.Value | None = None
-        for place, dim in enumerate(along):
-            part = self._times("Div", index, math.prod(dims[dim + 1 :]))
-            part = self._times("Mod", part, dims[dim]) if dim else part
-            part = self._times("Mul", part, math.prod(dims[other] for other in along[place + 1 :]))
-            total = part if total is None else self.op("Add", [total, part])
-        assert total is not None
-        return total
-
-    def _times(self, op_type: str, index: ir.Value, number: int) -> ir.Value:
-        if number == 1:
-            return index
-        return self.op(op_type, [index, self.constant(np.array(number, dtype=np.int64))])
 
     def rows_layout(self, value: ir.Value) -> Layout:
         """The layout a row-carrying value was emitted in, without its axes of size one."""

@@ -108,7 +108,7 @@ class EditSession:
         return self
 
     def close(self) -> None:
-        """Free everything that was opened, and drop runs that are not in a store of the caller's own; it may open anew."""
+        """Free everything that was opened and drop runs, but for those in a store of the caller's; it may open anew."""
         with self._lock:
             runtime, self._runtime = self._runtime, None
         if runtime is not None and self._store is None:
