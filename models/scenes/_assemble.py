@@ -46,6 +46,8 @@ def write_pipeline(pipeline: StableDiffusionPipeline, folder: Path) -> None:
     import torch
 
     copy.deepcopy(pipeline).to(torch.float16).save_pretrained(folder, safe_serialization=True)
+    # Releases of transformers that optimum asks for read the tokenizer from these two files only.
+    pipeline.tokenizer.backend_tokenizer.model.save(str(folder / "tokenizer"))
     # transformers loads in the precision that this file names, diffusers in single: they have to agree.
     config = folder / "text_encoder" / "config.json"
     settings = {**json.loads(config.read_text(encoding="utf-8")), "dtype": "float32"}

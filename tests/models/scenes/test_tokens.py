@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from retouch.models.scenes import unseen_scenes
+from retouch.models.scenes import PIPELINE, unseen_scenes
 from retouch.models.scenes._scene import words
 from retouch.models.scenes._tokens import LENGTH, make_tokenizer
 
@@ -38,3 +39,13 @@ def test_the_class_of_pipelines_loads_it(tokenizer: Any, tmp_path: Path) -> None
     caption = unseen_scenes(3)[-1].caption
     assert loaded(caption).input_ids == tokenizer(caption).input_ids
     assert loaded.model_max_length == LENGTH
+
+
+def test_the_shipped_one_is_read_by_older_releases_too() -> None:
+    """These read two plain files, newer ones one of their own: both say the same."""
+    folder = PIPELINE / "tokenizer"
+    newer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))["model"]
+    assert json.loads((folder / "vocab.json").read_text(encoding="utf-8")) == newer["vocab"]
+    merges = (folder / "merges.txt").read_text(encoding="utf-8").splitlines()[1:]
+    pairs = [pair if isinstance(pair, list) else pair.split() for pair in newer["merges"]]
+    assert [line.split() for line in merges] == pairs
