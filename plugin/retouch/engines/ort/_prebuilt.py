@@ -57,7 +57,7 @@ class PrebuiltOrtEngine(OrtEngine):
         self._check(spec)
         model = onnx.load(path, load_external_data=False)
         if outputs is not None:
-            model.graph.CopyFrom(prune_graph(model.graph, outputs))
+            prune_graph(model.graph, outputs)
         folder = relocate(model, self._bundle.path)
         library = custom_ops_library() if PLUGINS in spec.traits else None
         session = self.load(model.SerializeToString(), folder, graph.name, library)

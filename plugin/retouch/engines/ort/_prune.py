@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import onnx
 
@@ -30,12 +31,12 @@ def prune_file(file: Path, outputs: Sequence[str] | None) -> onnx.ModelProto:
             f"Expected {file.name} to have the outputs {', '.join(missing)}, got {', '.join(outputs_there)}. "
             "The bundle's manifest does not describe its graphs; export the model again."
         )
-    model.graph.CopyFrom(prune_graph(model.graph, outputs))
+    prune_graph(model.graph, outputs)
     return model
 
 
-def prune_graph(graph: onnx.GraphProto, outputs: Sequence[str]) -> onnx.GraphProto:
-    """The graph with those outputs, in that order, and only the nodes, inputs and initializers that they need."""
+def prune_graph(graph: onnx.GraphProto, outputs: Sequence[str]) -> None:
+    """Cuts a graph, in place, to those outputs, in that order, and the nodes, inputs and initializers they need."""
     needed = set(outputs)
     nodes: list[onnx.NodeProto] = []
     for node in reversed(graph.node):
@@ -43,15 +44,21 @@ def prune_graph(graph: onnx.GraphProto, outputs: Sequence[str]) -> onnx.GraphPro
             nodes.append(node)
             needed.update(_reads(node))
     by_name = _by_name(graph)
-    return onnx.GraphProto(
-        name=graph.name,
-        node=reversed(nodes),
-        input=[value for value in graph.input if value.name in needed],
-        output=[by_name[name] for name in outputs],
-        initializer=[tensor for tensor in graph.initializer if tensor.name in needed],
-        sparse_initializer=[tensor for tensor in graph.sparse_initializer if tensor.values.name in needed],
-        value_info=[value for value in graph.value_info if value.name in needed],
-    )
+    wanted = [by_name[name] for name in outputs]
+    _cut(graph.node, nodes[::-1])
+    _cut(graph.input, [value for value in graph.input if value.name in needed])
+    _cut(graph.initializer, [tensor for tensor in graph.initializer if tensor.name in needed])
+    _cut(graph.sparse_initializer, [tensor for tensor in graph.sparse_initializer if tensor.values.name in needed])
+    _cut(graph.value_info, [value for value in graph.value_info if value.name in needed])
+    del graph.output[:]
+    graph.output.extend(wanted)
+
+
+def _cut(field: Any, kept: Sequence[object]) -> None:  # noqa: ANN401  (protobuf names no type for repeated fields)
+    """Leaves those of a field's messages, which are in its order; what is whole is not copied."""
+    if len(kept) < len(field):
+        del field[:]
+        field.extend(kept)
 
 
 def _by_name(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
