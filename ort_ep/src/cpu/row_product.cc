@@ -52,6 +52,7 @@ RowProduct::RowProduct(const Source& source, size_t depth, size_t columns, Weigh
       storage_(storage),
       pairs_(storage == WeightStorage::kBfloat16 ? pair_functions() : nullptr),
       depth_(depth),
+      taps_(source.taps),
       packed_depth_(pairs_ == nullptr ? depth : divided_up(depth, 2) * 2),
       columns_(columns),
       panels_(divided_up(columns, set_.panel())),
@@ -64,9 +65,12 @@ void RowProduct::pack(const Source& source, size_t panel) {
   const size_t bytes = bytes_of(storage_);
   std::vector<char> row(width * bytes, '\0');
   char* to = packed_.get() + first * packed_depth_ * bytes;
-  for (size_t k = 0; k < packed_depth_; ++k) {
-    if (k < depth_) {
-      keep_weights(storage_, source.data + k * source.depth_stride + first * source.column_stride, source.column_stride, valid, row.data());
+  const size_t channels = depth_ / source.taps;
+  for (size_t from = 0; from < packed_depth_; ++from) {
+    // In the order of the source, whose cache lines are then read once; what pads a pair comes last in either order.
+    const size_t k = from < depth_ ? from % source.taps * channels + from / source.taps : from;
+    if (from < depth_) {
+      keep_weights(storage_, source.data + from * source.depth_stride + first * source.column_stride, source.column_stride, valid, row.data());
     } else {
       std::fill(row.begin(), row.end(), '\0');
     }
@@ -76,6 +80,10 @@ void RowProduct::pack(const Source& source, size_t panel) {
       for (size_t n = 0; n < width; ++n) std::copy_n(row.data() + n * bytes, bytes, to + (k / 2 * 2 * width + 2 * n + k % 2) * bytes);
     }
   }
+}
+
+std::string RowProduct::text() const {
+  return taps_ == 1 ? std::to_string(depth_) : std::to_string(taps_) + " taps of " + std::to_string(depth_ / taps_);
 }
 
 /// A pair of numbers of different taps lies apart, so such rows are multiplied by weights made float32.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "context.h"
 #include "cpu/instruction_set.h"
@@ -31,17 +32,25 @@ struct Target {
 /// weights): a convolution whose neighbours were not copied together, or with one tap a matrix product.
 class RowProduct {
  public:
-  /// Where the weight of (depth, column) lies.
+  /// Where the weight of (depth, column) lies. With several taps, the depth is [taps, channels] and the source has them
+  /// as [channels, taps].
   struct Source {
     const float* data;
     size_t depth_stride;
     size_t column_stride;
+    size_t taps = 1;
   };
 
   RowProduct(const Source& source, size_t depth, size_t columns, WeightStorage storage);
 
   size_t columns() const noexcept { return columns_; }
   size_t depth() const noexcept { return depth_; }
+
+  /// Whether the depth is that many taps, as far as its source told.
+  bool fits(size_t taps) const noexcept { return taps_ == 1 || taps_ == taps; }
+
+  /// The depth, for messages.
+  std::string text() const;
 
   /// Computes `count` rows [count, columns]. `bias` may be left out; samples take turns as the tail says.
   void run(const Context& context, const Rows& rows, size_t count, const PerColumn& bias, const Target& target) const;
@@ -67,6 +76,7 @@ class RowProduct {
   /// If weights are kept as pairs of bfloat16 numbers.
   const PairFunctions* pairs_;
   size_t depth_;
+  size_t taps_;
   /// Rounded up to whole pairs.
   size_t packed_depth_;
   size_t columns_;

@@ -2,6 +2,7 @@
 #include "api.h"
 #include "cpu/row_product.h"
 #include "kernels/column_operand.h"
+#include "kernels/conv_weight.h"
 #include "kernels/ops.h"
 #include "kernels/row_table.h"
 
@@ -20,8 +21,8 @@ class EditConv : public Kernel {
   EditConv(const TailForm& tail, bool batch, WeightStorage weights) : tail_(tail), batch_(batch), weights_(weights) {}
 
   bool pack(size_t input, const Tensor& constant) override {
-    if (input != kWeight || constant.shape.rank() != 2) return false;
-    // The taps are not known before the first call; panels are laid out by depth, whatever its division.
+    if (input != kWeight || !ConvWeight::is(constant)) return false;
+    // The taps of a matrix are not known before the first call; panels are laid out by depth, whatever its division.
     product_ = std::make_unique<RowProduct>(packed(constant));
     return true;
   }
@@ -30,21 +31,21 @@ class EditConv : public Kernel {
     const RowTable table(kName, context, batch_);
     if (product_ != nullptr) return compute_with(context, table, *product_);
     const Tensor weight = context.input(kWeight);
-    require(weight.shape.rank() == 2, kName, "weight [C_out, T * C]", weight);
+    require(ConvWeight::is(weight), kName, ConvWeight::kForms, weight);
     compute_with(context, table, packed(weight));
   }
 
  private:
-  RowProduct packed(const Tensor& weight) const {
-    const size_t columns = static_cast<size_t>(weight.shape[0]), depth = static_cast<size_t>(weight.shape[1]);
-    return RowProduct({weight.as<float>(), 1, depth}, depth, columns, weights_);
+  RowProduct packed(const Tensor& constant) const {
+    const ConvWeight weight(constant);
+    return RowProduct(weight.from(0), weight.depth, weight.columns, weights_);
   }
 
   void compute_with(const Context& context, const RowTable& table, const RowProduct& product) const {
     const size_t channels = static_cast<size_t>(table.row().count()) / table.samples();
-    if (table.taps() * channels != product.depth()) {
+    if (table.taps() * channels != product.depth() || !product.fits(table.taps())) {
       throw Error(std::string(kName) + ": expected " + std::to_string(table.taps()) + " taps of " + std::to_string(channels) +
-                  " channels to be as many as the weight has, got " + std::to_string(product.depth()));
+                  " channels to be as many as the weight has, got " + product.text());
     }
     Shape shape{static_cast<int64_t>(table.targets())};
     if (batch_) shape.push(static_cast<int64_t>(table.samples()));
@@ -69,7 +70,7 @@ bool claims(const Node& node, const TailForm& tail, bool batch) {
   if (batch && !types[0].is_rows(batch)) return false;
   const ValueType& weight = types[kWeight];
   // A weight that is computed anew for every run would be packed anew, too.
-  if (!weight.is(kFloat) || !weight.is_matrix() || !node.is_constant(kWeight)) return false;
+  if (!weight.is(kFloat) || !ConvWeight::is(weight) || !node.is_constant(kWeight)) return false;
   std::vector<int64_t> row{weight.dims[0]};
   if (batch) row.insert(row.begin(), types[0].dims[1]);
   if (!tail.is_empty() && !tail.fits(types, tail_operand(batch), row)) return false;

@@ -5,6 +5,7 @@
 #include "api.h"
 #include "cpu/row_product.h"
 #include "kernels/column_operand.h"
+#include "kernels/conv_weight.h"
 #include "kernels/ops.h"
 #include "kernels/row_table.h"
 
@@ -58,20 +59,21 @@ class GroupedEditConv : public Kernel {
   }
 
  private:
-  Products packed(const Tensor& weight) const {
-    require(groups_ > 0 && weight.shape.rank() == 2 && weight.shape[0] % groups_ == 0, kName, "weight [C_out, T * C / groups] of " + std::to_string(groups_) + " groups", weight);
-    const size_t width = static_cast<size_t>(weight.shape[0] / groups_), depth = static_cast<size_t>(weight.shape[1]);
+  Products packed(const Tensor& constant) const {
+    require(groups_ > 0 && ConvWeight::is(constant) && constant.shape[0] % groups_ == 0, kName,
+            std::string(ConvWeight::kForms) + ", C of " + std::to_string(groups_) + " groups", constant);
+    const ConvWeight weight(constant);
+    const size_t width = weight.columns / static_cast<size_t>(groups_);
     Products products;
-    for (size_t group = 0; group < static_cast<size_t>(groups_); ++group)
-      products.emplace_back(RowProduct::Source{weight.as<float>() + group * width * depth, 1, depth}, depth, width, weights_);
+    for (size_t first = 0; first < weight.columns; first += width) products.emplace_back(weight.from(first), weight.depth, width, weights_);
     return products;
   }
 
   void compute_with(const Context& context, const RowTable& table, const Products& products) const {
     const size_t channels = static_cast<size_t>(table.row().count()) / table.samples(), depth = products[0].depth(), width = products[0].columns();
-    if (table.taps() * channels != depth * products.size()) {
+    if (table.taps() * channels != depth * products.size() || !products[0].fits(table.taps())) {
       throw Error(std::string(kName) + ": expected " + std::to_string(table.taps()) + " taps of " + std::to_string(channels) + " channels to be as many as " +
-                  std::to_string(products.size()) + " groups of the weight have, got groups of " + std::to_string(depth));
+                  std::to_string(products.size()) + " groups of the weight have, got groups of " + products[0].text());
     }
     Shape shape{static_cast<int64_t>(table.targets())};
     if (batch_) shape.push(static_cast<int64_t>(table.samples()));
@@ -115,7 +117,7 @@ bool claims(const Node& node, const TailForm& tail, bool batch) {
   const ValueType& weight = types[kWeight];
   const int64_t groups = node.integer("groups", 1);
   // A weight that is computed anew for every run would be packed anew, too.
-  if (!weight.is(kFloat) || weight.dims.size() != 2 || groups < 1 || weight.dims[0] % groups != 0 || !node.is_constant(kWeight)) return false;
+  if (!weight.is(kFloat) || !ConvWeight::is(weight) || groups < 1 || weight.dims[0] % groups != 0 || !node.is_constant(kWeight)) return false;
   std::vector<int64_t> row{weight.dims[0]};
   if (batch) row.insert(row.begin(), types[0].dims[1]);
   if (!tail.is_empty() && !tail.fits(types, tail_operand(batch), row)) return false;

@@ -18,6 +18,7 @@ from retouch.engines.ort._in_place import InPlaceProgram
 from retouch.engines.ort._kernels import RECORD_ASSIGNMENT, kernels_of
 from retouch.engines.ort._program import OrtProgram
 from retouch.engines.ort._prune import prune_file
+from retouch.engines.ort._reshaped_weights import give_reshaped_weights
 from retouch.engines.ort._runtime import (
     DEFAULT_DEVICE,
     DEFAULT_PROVIDER,
@@ -25,6 +26,7 @@ from retouch.engines.ort._runtime import (
     load_onnxruntime,
     require_providers,
 )
+from retouch.engines.ort._stored_weights import give_stored_weights
 from retouch.engines.ort._value import OrtTensor
 from retouch.engines.ort._weights import WeightStorage, checked_weights
 from retouch.errors import EngineError, EngineMissingError, RetouchError
@@ -237,6 +239,9 @@ class OrtEngine:
         folder = graph.parent
         if outputs is not None or read_shared(folder) is not None:
             pruned = prune_file(graph, outputs)
+            give_reshaped_weights(pruned)
+            if self.kernels:
+                give_stored_weights(pruned)
             folder = relocate(pruned, folder)
             model = pruned.SerializeToString()
         return self.load(model, folder, graph.name)
