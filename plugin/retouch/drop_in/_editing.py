@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
+from retouch.drop_in._noise import check_noise
 from retouch.drop_in._recording import Recording, feeds_of, require_open
 from retouch.drop_in._steps import check_step
 from retouch.errors import RunError
@@ -104,7 +105,11 @@ class Editing:
         """
         plan, manifest = self._plan, self._session.bundle.manifest
         checked = checked_feeds(manifest.inputs, feeds)
-        check_step(manifest, plan.steps, number, feeds_of(self._runs), checked)
+        recorded = feeds_of(self._runs)
+        check_step(manifest, plan.steps, number, recorded, checked)
+        if number == 0:
+            name = manifest.editable.input
+            check_noise(manifest, plan.steps, plan.region.mask, recorded[0][name], checked[name])
         result = self._session.edit(
             self._runs[number],
             checked,

@@ -101,6 +101,12 @@ CALLS = [
 ]  # fmt: skip
 
 
+def _painted(feeds: Feeds, mask: np.ndarray) -> Feeds:
+    """The feeds with other noise where the mask says so."""
+    noise = np.random.default_rng(1).standard_normal(feeds["x"].shape, dtype=np.float32)
+    return {**feeds, "x": np.where(mask, noise, feeds["x"])}
+
+
 @pytest.mark.parametrize("call", CALLS)
 def test_calls(session, stock, hand_built, box, call: Call) -> None:
     feeds = hand_built.feeds()
@@ -110,10 +116,11 @@ def test_calls(session, stock, hand_built, box, call: Call) -> None:
         recorded = call(session, feeds)
     np.testing.assert_allclose(recorded, expected, atol=1e-6)
     np.testing.assert_array_equal(recording.runs[0].feeds["x"], feeds["x"])
+    painted = _painted(feeds, box)
     with session.edit(recording, box, policy="exact"):
-        expected = _run(session, hand_built.feeds(seed=1))
+        expected = _run(session, painted)
     with session.edit(recording, box, policy="exact") as editing:
-        edited = call(session, hand_built.feeds(seed=1))
+        edited = call(session, painted)
     assert edited.tobytes() == expected.tobytes()
     assert len(editing.reports) == 1
 
@@ -171,18 +178,18 @@ def test_an_asynchronous_call_that_fails_says_so(session, hand_built, box) -> No
 
 
 def test_two_threads_edit_and_a_third_runs_as_always(session, stock, hand_built, box) -> None:
-    feeds = hand_built.feeds()
-    with session.record("a") as _:
-        (base,) = session.run(None, feeds)
-    with session.record("b") as _:
-        session.run(None, hand_built.feeds(seed=2))
+    recorded = {"a": hand_built.feeds(), "b": hand_built.feeds(seed=2)}
+    base = {}
+    for name, feeds in recorded.items():
+        with session.record(name):
+            (base[name],) = session.run(None, feeds)
     masks = {"a": box, "b": np.roll(box, 4, axis=1)}
-    changed = hand_built.feeds(seed=1)
-    expected = {}
+    changed = {name: _painted(feeds, masks[name]) for name, feeds in recorded.items()}
+    changed["plain"] = hand_built.feeds(seed=1)
+    expected = {"plain": stock.run(["y"], changed["plain"])[0].tobytes()}
     for name, mask in masks.items():
         with session.edit(name, mask, policy="exact"):
-            expected[name] = session.run(None, changed)[0].tobytes()
-    expected["plain"] = stock.run(["y"], changed)[0].tobytes()
+            expected[name] = session.run(None, changed[name])[0].tobytes()
     ready, got = threading.Barrier(3), {name: set() for name in expected}
 
     def work(name: str) -> None:
@@ -191,7 +198,7 @@ def test_two_threads_edit_and_a_third_runs_as_always(session, stock, hand_built,
             scope = contextlib.nullcontext() if mask is None else session.edit(name, mask, policy="exact")
             with scope:
                 ready.wait(30)
-                got[name].add(session.run(None, changed)[0].tobytes())
+                got[name].add(session.run(None, changed[name])[0].tobytes())
 
     threads = [threading.Thread(target=work, args=(name,)) for name in expected]
     for thread in threads:
@@ -199,7 +206,7 @@ def test_two_threads_edit_and_a_third_runs_as_always(session, stock, hand_built,
     for thread in threads:
         thread.join()
     assert got == {name: {output} for name, output in expected.items()}
-    assert base.tobytes() not in set().union(*got.values())
+    assert {output.tobytes() for output in base.values()}.isdisjoint(expected.values())
 
 
 def test_scopes_belong_to_their_context(session, hand_built, box) -> None:

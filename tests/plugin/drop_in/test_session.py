@@ -174,6 +174,23 @@ def test_other_steps_and_another_order(session, hand_built, loop, box) -> None:
         loop(unordered, sigmas=(0.5, 0.9, 0.1))
 
 
+def test_other_noise(session, hand_built, box) -> None:
+    feeds, other = hand_built.feeds(), hand_built.feeds(seed=1)
+    with session.record() as recording:
+        session.run(None, feeds)
+    with pytest.raises(FeedError, match=r"recording's 'x' outside.*same seed"), session.edit(recording, box):
+        session.run(None, other)
+    nearly = {**feeds, "x": feeds["x"] + 0.1 * other["x"]}
+    with session.edit(recording, box, policy="exact") as editing:
+        session.run(None, nearly)
+    assert editing.reports[0].ignored > 0
+    no_loop = retouch.InferenceSession(hand_built.bundle, steps=())
+    with no_loop.record() as recording:
+        no_loop.run(None, feeds)
+    with no_loop.edit(recording, box):
+        no_loop.run(None, other)
+
+
 @pytest.mark.parametrize(
     "feeds",
     [
