@@ -13,15 +13,15 @@ from retouch.cli._images import write_heat, write_picture
 from retouch.cli._regions import MASK_HELP, ROWS_HELP, RegionOptions
 from retouch.cli._results import JSON_HELP, result_console, write_json
 from retouch.cli._run import ENGINE_HELP, GROUP_NORM_HELP, THREADS_HELP
-from retouch.cli._steps import Steps, counted, progress_console
+from retouch.cli._steps import Steps, progress_console
 from retouch.errors import RegionError
 from retouch.region import POLICIES, Region
 from retouch.sampling import (
     Generation,
     MissingStates,
-    Progress,
     Recording,
     TextToImage,
+    progress_bar,
     read_generation_record,
 )
 from retouch.session import ENGINES, GroupNormMode
@@ -63,7 +63,7 @@ def generate(
 ) -> None:
     """Makes an image of a prompt, and keeps what edits need in a directory: image.png, image.npy and the states."""
     with TextToImage(pipeline, threads=threads, scheduler=scheduler, group_norm=group_norm, engine=engine) as opened:
-        with counted(steps) as begin:
+        with progress_bar("generate") as callback:
             made = opened.generate(
                 prompt,
                 negative,
@@ -71,7 +71,7 @@ def generate(
                 guidance=guidance,
                 seed=seed,
                 recording=Recording(stride, last),
-                callback=_Bar(begin),
+                callback=callback,
             )
         _save(made, output)
 
@@ -109,7 +109,7 @@ def edit(
             where = opened.propose_region(loaded, prompt).region(threshold, policy or "balanced")
         else:
             where = RegionOptions(region or [], mask, rows, policy or "balanced", None).region(opened.image_shape)
-        with counted(len(loaded.trajectory.steps)) as begin:
+        with progress_bar("edit") as callback:
             edited = opened.edit(
                 loaded,
                 where,
@@ -118,7 +118,7 @@ def edit(
                 strength=strength,
                 record=commit is not None,
                 missing=MissingStates.RECOMPUTE if recompute else MissingStates.ERROR,
-                callback=_Bar(begin),
+                callback=callback,
             )
         write_picture(output, edited.image)
         if commit is not None:
@@ -148,16 +148,6 @@ def propose(
         if heat is not None:
             write_heat(heat, proposal.heat, opened.image_shape)
     progress_console().print(f"{region.area:.1%} of the image in {output}", highlight=False)
-
-
-class _Bar:
-    """A callback of sampling loops that moves a bar on."""
-
-    def __init__(self, begin: Any) -> None:  # noqa: ANN401
-        self._begin = begin
-
-    def __call__(self, progress: Progress) -> None:
-        self._begin(f"step {progress.index + 1} of {progress.steps}")
 
 
 def _open(

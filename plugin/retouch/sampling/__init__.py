@@ -15,10 +15,12 @@ __all__ = [
     "Trajectory",
     "TrajectoryReport",
     "generate",
+    # How far a loop is
+    "Progress",
+    "progress_bar",
     # Edits of it
     "Change",
     "MissingStates",
-    "Progress",
     "edit",
     "edit_many",
     # A text-to-image pipeline
@@ -44,6 +46,7 @@ from retouch.sampling._edit import edit, edit_many
 from retouch.sampling._generate import Progress, generate
 from retouch.sampling._generation import Generation, GenerationReport
 from retouch.sampling._generation_directory import GENERATION_FILE, GenerationRecord, read_generation_record
+from retouch.sampling._progress_bar import progress_bar
 from retouch.sampling._prompt_edit import PromptEdit
 from retouch.sampling._proposal import Proposal, propose_region
 from retouch.sampling._recording import Recording

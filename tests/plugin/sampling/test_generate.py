@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from retouch import EditSession, NonFiniteError, RunError, SamplingError
-from retouch.sampling import Conditions, Denoiser, Guidance, Progress, Recording, Schedule, generate
+from retouch.sampling import Conditions, Denoiser, Guidance, Progress, Recording, Schedule, generate, progress_bar
 from retouch.states import StateStore
 from tests.plugin.sampling.schedulers import SCHEDULERS
 
@@ -86,6 +88,15 @@ def test_the_callback_sees_every_step(setting: Any, denoiser: Denoiser) -> None:
     assert [(item.index, item.steps) for item in seen] == [(index, 5) for index in range(5)]
     for item in seen:
         np.testing.assert_array_equal(item.latents[0], trajectory.before(item.index + 1))
+
+
+def test_the_bar_says_how_many_steps_were_made(setting: Any, denoiser: Denoiser) -> None:
+    drawn = io.StringIO()
+    with progress_bar("generate", Console(file=drawn, width=80)) as callback:
+        generate(denoiser, setting.schedule(), setting.asked(), callback=callback)
+    last = drawn.getvalue().strip().splitlines()[-1]
+    assert last.startswith("generate")
+    assert "5/5" in last
 
 
 def test_a_cancelled_generation_leaves_nothing(setting: Any, denoiser: Denoiser, progress_limit) -> None:
