@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Column, Table
 
+from retouch.calibrate import calibrate
 from retouch.export import ExportOptions, export_onnx
 from retouch.session import EditSession, Run
 from retouch.validation.demo._measure import Measured, interleaved
@@ -42,8 +43,9 @@ def main(
     with console.status("export") as status:
         options = ExportOptions(example=scene.base)
         bundle = export_onnx(terrain(), out / "bundle", options, tell=lambda step: status.update(f"export: {step}"))
+        calibrate(bundle, threads=threads, feeds=scene.base, progress=lambda step: status.update(f"calibrate: {step}"))
     rows = []
-    with EditSession(bundle, threads=threads, group_norm="cached") as session:
+    with EditSession(out / "bundle", threads=threads, group_norm="cached") as session:
         base = run = session.base(scene.base)
         for number, case in enumerate(scene.edits):
             following = case.name.startswith("small patch, then")

@@ -39,7 +39,7 @@ CHAPTERS = (
         f"{_BLUE}, grey background",
         BASE.replace(f"{_BLUE}, ", ""),
     ),
-    Chapter("another shape", f"{_RED}, grey background", BASE.replace("circle", "cross")),
+    Chapter("another shape", f"{_RED}, grey background", BASE.replace("circle", "square")),
 )
 SLIDER = (BASE, BASE.replace("red", "purple"), (0.25, 0.5, 0.75, 1.0))
 """From, to, and how far: strengths of one direction."""
