@@ -26,7 +26,7 @@ from retouch.models.decoders import is_language_model
 _EXAMPLE_RUNS = 12
 """So often edits are drawn of the one example that is given."""
 
-_MOMENT_SECONDS = 20.0
+_MOMENT_SECONDS = 14.0
 """Time for calibrating GroupNorm modes. A large model stays uncalibrated: :func:`calibrate_moments` takes its time."""
 
 
