@@ -7,15 +7,13 @@ puts that in.
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import onnx
 
 from retouch.errors import BundleError
-from retouch.files import read_record_file
+from retouch.files import read_record_file, write_record_file
 
 SHARED_FILE = "shared.json"
 
@@ -42,7 +40,7 @@ class SharedSpec:
 
 def write_shared(directory: Path, spec: SharedSpec) -> None:
     """Says in a bundle's directory which file it shares."""
-    (directory / SHARED_FILE).write_text(json.dumps(dataclasses.asdict(spec), indent=1) + "\n", encoding="utf-8")
+    write_record_file(directory / SHARED_FILE, spec)
 
 
 def read_shared(directory: Path) -> SharedSpec | None:

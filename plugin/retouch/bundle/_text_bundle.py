@@ -17,10 +17,10 @@ from retouch.bundle._text_manifest import (
     TextManifest,
     read_clusters,
     read_text_manifest,
-    write_json,
     write_text_manifest,
 )
-from retouch.files import describe_file, digest_of
+from retouch.errors import BundleError
+from retouch.files import describe_file, digest_of, write_record_file
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,23 @@ class TextBundle:
         return read_clusters(self.path) if CLUSTERS_FILE in self.manifest.files else None
 
     def with_clusters(self, clusters: ClustersSpec) -> TextBundle:
-        """The bundle with clusters of positions, written into its directory."""
+        """The bundle with clusters of positions, written into its directory.
+
+        Raises:
+            BundleError: the directory cannot be written to.
+        """
+        try:
+            return self._with_clusters(clusters)
+        except OSError as error:
+            raise BundleError(
+                f"The clusters cannot be written to {self.path}: {error}. Make the bundle writable, or copy it."
+            ) from error
+
+    def _with_clusters(self, clusters: ClustersSpec) -> TextBundle:
         files = {name: spec for name, spec in self.manifest.files.items() if name != CLUSTERS_FILE}
         # An interruption from here on leaves a bundle without clusters, and none whose manifest lists others.
         write_text_manifest(self.path, dataclasses.replace(self.manifest, files=files))
-        write_json(self.path / CLUSTERS_FILE, clusters)
+        write_record_file(self.path / CLUSTERS_FILE, clusters)
         files[CLUSTERS_FILE] = describe_file(self.path / CLUSTERS_FILE)
         manifest = dataclasses.replace(self.manifest, files=files)
         write_text_manifest(self.path, manifest)

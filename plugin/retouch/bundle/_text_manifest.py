@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,7 @@ from pathlib import Path
 from retouch.bundle._clusters import ClustersSpec
 from retouch.bundle._decoder_spec import DecoderSpec, SymbolsSpec
 from retouch.errors import BundleError
-from retouch.files import FileSpec, read_record_file, replace_text
+from retouch.files import FileSpec, read_record_file, write_record_file
 
 TEXT_MANIFEST_FILE = "text.json"
 TEXT_SCHEMA_VERSION = 4
@@ -73,12 +71,7 @@ def read_text_manifest(directory: Path) -> TextManifest:
 
 def write_text_manifest(directory: Path, manifest: TextManifest) -> None:
     """Writes the manifest of the text bundle in a directory, in one step."""
-    write_json(directory / TEXT_MANIFEST_FILE, manifest)
-
-
-def write_json(path: Path, value: ClustersSpec | TextManifest) -> None:
-    """Writes what a bundle says of itself as JSON, in one step."""
-    replace_text(path, json.dumps(dataclasses.asdict(value), indent=1, allow_nan=False) + "\n")
+    write_record_file(directory / TEXT_MANIFEST_FILE, manifest)
 
 
 def read_clusters(directory: Path) -> ClustersSpec:

@@ -107,7 +107,7 @@ def edit(
     json_file: Json = None,
 ) -> None:
     """Chooses spans of a text anew, or replaces them, for the price of the blocks that they are in."""
-    with TextSession(bundle or base / read_text_record(base).bundle, threads=threads) as session:
+    with TextSession(bundle or read_text_record(base).bundle_path(base), threads=threads) as session:
         loaded = session.load(base)
         spans = parse_spans(tokens or [], "--tokens")
         places = [*parse_spans(characters or [], "--chars"), *find_spans(loaded.text, find or [])]

@@ -8,6 +8,7 @@ __all__ = [
     "StagedDirectory",
     "replace_bytes",
     "replace_text",
+    "write_record_file",
     # Read strictly
     "parse_json",
     "read_dataclass",
@@ -18,10 +19,14 @@ __all__ = [
     "describe_file",
     "digest_of",
     "sha256_of",
+    # Where things lie to each other
+    "path_from",
+    "relative_path",
 ]
 
 from retouch.files._directory import Kind, StagedDirectory
 from retouch.files._file import replace_bytes, replace_text, sha256_of
 from retouch.files._json import parse_json, read_dataclass
-from retouch.files._record import read_record_file
+from retouch.files._paths import path_from, relative_path
+from retouch.files._record import read_record_file, write_record_file
 from retouch.files._spec import FileSpec, check_file, describe_file, digest_of

@@ -1,12 +1,19 @@
-"""A JSON file of one form and schema version."""
+"""Dataclasses in JSON files, of one form and schema version each."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from retouch.files._file import replace_text
 from retouch.files._json import parse_json, read_dataclass
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 
@@ -28,3 +35,18 @@ def read_record_file(path: Path, kind: type[T], fault: Callable[[str], Exception
     if version is not None and (found != version or isinstance(found, bool)):
         raise fault(f"Expected {path} to have schema version {version}, got {found!r}.")
     return read_dataclass(data, kind, str(path), fault)
+
+
+def write_record_file(path: Path, record: DataclassInstance) -> None:
+    """Writes a dataclass into a JSON file in one step, enums by their values, so that it can be read again.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    text = json.dumps(dataclasses.asdict(record), indent=1, ensure_ascii=False, allow_nan=False, default=_enum_value)
+    replace_text(path, f"{text}\n")
+
+
+def _enum_value(value: object) -> object:
+    assert isinstance(value, Enum)
+    return value.value

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from retouch import __version__
 from retouch.errors import RunError
+from retouch.files import relative_path
 from retouch.sampling._generation_directory import (
     IMAGE,
     LATENTS,
@@ -21,7 +22,6 @@ from retouch.sampling._generation_directory import (
     GenerationRecord,
     write_generation,
 )
-from retouch.states import relative_path
 
 if TYPE_CHECKING:
     from retouch.sampling._generation import Generation

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from retouch import __version__
 from retouch.bundle import Bundle
 from retouch.engines import Value
-from retouch.states import RunRecord, StateStore, relative_path, write_run
+from retouch.files import relative_path
+from retouch.states import RunRecord, StateStore, write_run
 
 FEEDS = "feeds"
 OUTPUTS = "outputs"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -15,7 +14,16 @@ from typing import Any
 from numpy.typing import NDArray
 
 from retouch.errors import RunFileError
-from retouch.files import FileSpec, Kind, StagedDirectory, check_file, describe_file, read_record_file
+from retouch.files import (
+    FileSpec,
+    Kind,
+    StagedDirectory,
+    check_file,
+    describe_file,
+    path_from,
+    read_record_file,
+    write_record_file,
+)
 from retouch.states._array_files import FileNames, read_arrays, write_array, write_arrays
 
 RUN_FILE = "run.json"
@@ -67,15 +75,7 @@ class RunRecord:
 
     def bundle_path(self, directory: Path) -> Path:
         """Where the bundle was when the run was saved into that directory."""
-        return Path(os.path.normpath(directory.resolve() / self.bundle))  # noqa: TID251 (Path.resolve follows links)
-
-
-def relative_path(target: Path, directory: Path) -> str:
-    """The path from a directory to a target, with forward slashes; the absolute one if they lie on different drives."""
-    try:
-        return Path(os.path.relpath(target, directory)).as_posix()  # noqa: TID251 (pathlib has no way up before 3.12)
-    except ValueError:
-        return target.as_posix()
+        return path_from(directory, self.bundle)
 
 
 def write_run(
@@ -104,9 +104,7 @@ def write_run(
         for name, file in outputs.items():
             write_array(staged.path / file, parts[_OUTPUTS][name])
         files = {file: describe_file(staged.path / file) for file in (*_PACKED.values(), *outputs.values())}
-        complete = dataclasses.replace(record, outputs=outputs, files=files)
-        text = json.dumps(dataclasses.asdict(complete), indent=1, ensure_ascii=False)
-        (staged.path / RUN_FILE).write_text(text + "\n", encoding="utf-8")
+        write_record_file(staged.path / RUN_FILE, dataclasses.replace(record, outputs=outputs, files=files))
         if extend is not None:
             extend(staged.path)
         staged.finish()

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
 from retouch.bundle import DecoderSpec
 from retouch.errors import RunFileError, SamplingError
-from retouch.files import FileSpec, Kind, StagedDirectory, check_file, describe_file, read_record_file
-from retouch.states import relative_path
+from retouch.files import (
+    FileSpec,
+    Kind,
+    StagedDirectory,
+    check_file,
+    describe_file,
+    path_from,
+    read_record_file,
+    relative_path,
+    write_record_file,
+)
+from retouch.states import read_arrays, write_arrays
 from retouch.text._generation import EditReport, Generation, TextReport, read_only
 from retouch.text._model import KeysValues
 from retouch.text._options import SamplerOptions
@@ -61,6 +66,10 @@ class TextRecord:
     edit_report: EditReport | None
     states: FileSpec
 
+    def bundle_path(self, directory: Path) -> Path:
+        """Where the bundle was when the text was saved into that directory."""
+        return path_from(directory, self.bundle)
+
 
 def write_text_run(folder: Path, made: Generation, states: KeysValues, bundle: Path, fingerprint: str) -> None:
     """Writes a text into a directory, in one step.
@@ -69,7 +78,7 @@ def write_text_run(folder: Path, made: Generation, states: KeysValues, bundle: P
         RunFileError: it cannot be written, or something else is there.
     """
     with StagedDirectory(folder, _KIND) as staged:
-        save_file({name: np.ascontiguousarray(array) for name, array in states.items()}, staged.path / STATES_FILE)
+        write_arrays(staged.path / STATES_FILE, states)
         report = made.report
         record = TextRecord(
             schema_version=_SCHEMA_VERSION,
@@ -86,8 +95,7 @@ def write_text_run(folder: Path, made: Generation, states: KeysValues, bundle: P
             edit_report=report if isinstance(report, EditReport) else None,
             states=describe_file(staged.path / STATES_FILE),
         )
-        text = json.dumps(dataclasses.asdict(record), indent=1, allow_nan=False, default=_enum_value)
-        (staged.path / RECORD_FILE).write_text(f"{text}\n", encoding="utf-8")
+        write_record_file(staged.path / RECORD_FILE, record)
         staged.finish()
 
 
@@ -119,12 +127,9 @@ def read_text_run(folder: Path, record: TextRecord, spec: DecoderSpec, text: str
         RunFileError: a file is missing or was changed.
     """
     check_file(folder / STATES_FILE, record.states, _fault)
-    try:
-        arrays = load_file(folder / STATES_FILE)
-    except (OSError, SafetensorError) as error:
-        raise _fault(f"{folder} cannot be read ({error}).") from error
     shape = spec.cache_shape(len(record.tokens))
     wanted = {f"{kind}.{layer}": shape for kind in ("keys", "values") for layer in range(spec.layers)}
+    arrays = read_arrays(folder / STATES_FILE, dict.fromkeys(wanted, "float32"))
     if {name: array.shape for name, array in arrays.items()} != wanted:
         raise _fault(f"Expected {folder / STATES_FILE} to hold keys and values {shape} of {spec.layers} layers.")
     padded = read_only(np.array(record.tokens, np.int64))
@@ -151,11 +156,6 @@ def check_record(folder: Path, record: TextRecord, spec: DecoderSpec) -> None:
     wrong = [token for token in record.tokens if not 0 <= token < spec.vocabulary or token == spec.mask_id]
     if wrong:
         raise _fault(f"Expected {folder / RECORD_FILE} to have tokens of the model, got {wrong[0]}.")
-
-
-def _enum_value(value: object) -> object:
-    assert isinstance(value, Enum)
-    return value.value
 
 
 def _fault(message: str) -> RunFileError:

@@ -117,8 +117,8 @@ def test_clusters_that_could_not_be_written_leave_a_bundle(tmp_path: Path, monke
         path.write_text("{")
         raise OSError("no space")
 
-    monkeypatch.setattr("retouch.bundle._text_bundle.write_json", cut_off)
-    with pytest.raises(OSError, match="no space"):
+    monkeypatch.setattr("retouch.bundle._text_bundle.write_record_file", cut_off)
+    with pytest.raises(BundleError, match="clusters cannot be written to .*no space. Make the bundle writable"):
         before.with_clusters(clusters)
     assert TextBundle.open(tmp_path / "b").clusters is None
 

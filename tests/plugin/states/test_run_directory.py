@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from retouch.errors import RunFileError
-from retouch.states import FileNames, RunRecord, read_record, read_run, relative_path, write_run
+from retouch.files import relative_path
+from retouch.states import FileNames, RunRecord, read_record, read_run, write_run
 from tests.full_disk import files_limited_to
 
 RECORD = RunRecord("run-1", "../b", "f" * 64, "retouch test")
