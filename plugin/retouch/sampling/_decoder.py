@@ -32,10 +32,12 @@ class Decoder:
         height, width = self.session.bundle.manifest.outputs[0].tensor.shape[2:]
         return height, width
 
-    def decode(self, latents: NDArray[Any], *, record: bool) -> tuple[Image, Run]:
-        """The image of latents in full, and its run."""
+    def decode(self, latents: NDArray[Any], *, record: bool) -> tuple[Image, Run | None]:
+        """The image of latents in full, and its run if wanted."""
         run = self.session.base(self._feeds(latents), record=record)
-        return self._image(run.outputs), run
+        if not record:
+            run.close()
+        return self._image(run.outputs), run if record else None
 
     def decode_edit(
         self, base: Run, latents: NDArray[Any], region: Region, *, record: bool

@@ -113,7 +113,7 @@ class _Loop:
                 branch.seek(start)
             for index in range(start, len(self.base.steps)):
                 self._step(branches, index)
-            check_kept([step for steps in self.steps for step in steps[start:]])
+            check_kept(self._recorded(start))
         except BaseException:
             self._discard(start)
             raise
@@ -175,7 +175,11 @@ class _Loop:
         return tuple(runs)
 
     def _discard(self, start: int) -> None:
-        drop(run for steps in self.steps for step in steps[start:] for run in step.runs)
+        drop(self._recorded(start))
+
+    def _recorded(self, start: int) -> list[Run]:
+        """The runs that this loop has recorded."""
+        return [run for steps in self.steps for step in steps[start:] for run in step.runs]
 
     def _trajectory(self, place: int, branch: Branch, start: int, seconds: float) -> Trajectory:
         staleness = tuple(source.staleness for _, source in self.sources)

@@ -79,7 +79,7 @@ def generate(
             current = stepper.step(steps[-1].output, index, current)
             if callback is not None:
                 callback(Progress(index, len(schedule.timesteps), (current,)))
-        check_kept(steps)
+        check_kept(run for step in steps for run in step.runs)
     except BaseException:
         drop(run for step in steps for run in step.runs)
         raise
@@ -108,11 +108,10 @@ def drop(runs: Iterable[Run]) -> None:
         run.close()
 
 
-def check_kept(steps: list[Step]) -> None:
-    """Raises ``RunError`` if the store has evicted a step of a loop while later ones were recorded."""
-    for step in steps:
-        for run in step.runs:
-            _ = run.states
+def check_kept(runs: Iterable[Run]) -> None:
+    """Raises ``RunError`` if the store has evicted a run of a loop while later ones were recorded."""
+    for run in runs:
+        _ = run.states
 
 
 def _start(denoiser: Denoiser, stepper: Stepper, latents: ArrayLike | None) -> Latents:

@@ -59,7 +59,8 @@ class Generation:
     @property
     def bytes(self) -> int:
         """The size of the states that are kept, the decoder's included."""
-        return self.trajectory.bytes + (0 if self.decoded is None else self.decoded.bytes)
+        decoded = self.decoded.bytes if self.decoded is not None and self.decoded.kept else 0
+        return self.trajectory.bytes + decoded
 
     def save(self, path: str | os.PathLike[str], *, extend: Callable[[Path], None] | None = None) -> None:
         """Write the generation and its states into a directory, in one step, for :meth:`TextToImage.load`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -14,7 +13,16 @@ from typing import Any
 from numpy.typing import NDArray
 
 from retouch.errors import RunFileError
-from retouch.files import FileSpec, Kind, StagedDirectory, check_file, describe_file, read_record_file
+from retouch.files import (
+    FileSpec,
+    Kind,
+    StagedDirectory,
+    check_file,
+    describe_file,
+    path_from,
+    read_record_file,
+    write_record_file,
+)
 from retouch.region import RegionPolicy
 from retouch.session import Run
 from retouch.states import read_arrays, write_array, write_arrays
@@ -30,6 +38,7 @@ __all__ = [
     "POSITIVE",
     "REGION",
     "GenerationRecord",
+    "generation_fault",
     "read_generation_arrays",
     "read_generation_record",
     "run_directory",
@@ -89,7 +98,7 @@ class GenerationRecord:
 
     def pipeline_path(self, directory: Path) -> Path:
         """Where the pipeline was when the generation was saved into that directory."""
-        return Path(os.path.normpath(directory.resolve() / self.pipeline))  # noqa: TID251 (Path.resolve follows links)
+        return path_from(directory, self.pipeline)
 
 
 def run_directory(directory: Path, step: int, call: int) -> Path:
@@ -132,8 +141,7 @@ def write_generation(
             dtypes={name: str(array.dtype) for name, array in arrays.items()},
             files={name: describe_file(staged.path / name) for name in (_ARRAYS_FILE, IMAGE_FILE)},
         )
-        text = json.dumps(dataclasses.asdict(complete), indent=1, ensure_ascii=False, allow_nan=False)
-        (staged.path / GENERATION_FILE).write_text(text + "\n", encoding="utf-8")
+        write_record_file(staged.path / GENERATION_FILE, complete)
         if extend is not None:
             extend(staged.path)
         staged.finish()
@@ -151,24 +159,34 @@ def read_generation_record(directory: str | os.PathLike[str]) -> GenerationRecor
             f"Expected the directory of a generation, got {directory}, which has no {GENERATION_FILE}. "
             "Make one with `retouch image generate` or Generation.save."
         )
-    record = read_record_file(path, GenerationRecord, _fault, GENERATION_SCHEMA_VERSION)
+    record = read_record_file(path, GenerationRecord, generation_fault, GENERATION_SCHEMA_VERSION)
     if set(record.files) != {_ARRAYS_FILE, IMAGE_FILE}:
-        raise _fault(f"{path}: expected files to list {_ARRAYS_FILE} and {IMAGE_FILE}, got {', '.join(record.files)}.")
+        listed = ", ".join(record.files)
+        raise generation_fault(f"{path}: expected files to list {_ARRAYS_FILE} and {IMAGE_FILE}, got {listed}.")
     return record
 
 
-def read_generation_arrays(directory: Path, record: GenerationRecord) -> dict[str, NDArray[Any]]:
+def read_generation_arrays(
+    directory: Path, record: GenerationRecord, shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, NDArray[Any]]:
     """The arrays of a generation, the image among them, after both files were compared with their SHA-256.
+
+    Args:
+        directory: the generation's directory.
+        record: its record.
+        shapes: shapes of arrays that have to be there.
 
     Raises:
         RunFileError: a file is missing, truncated or changed, or holds other arrays.
     """
     for name, spec in record.files.items():
-        check_file(directory / name, spec, _fault)
+        check_file(directory / name, spec, generation_fault)
     image = read_arrays({IMAGE: directory / IMAGE_FILE}, record.dtypes)
     arrays = {**read_arrays(directory / _ARRAYS_FILE, record.dtypes), **image}
-    if missing := set(record.dtypes) - set(arrays):
-        raise _fault(f"Expected {directory} to hold {', '.join(sorted(missing))}.")
+    for name, shape in shapes.items():
+        found = arrays[name].shape if name in arrays else "none"
+        if found != shape:
+            raise generation_fault(f"Expected {directory} to hold {name} of shape {shape}, got {found}.")
     for array in arrays.values():
         array.setflags(write=False)
     return arrays
@@ -182,7 +200,8 @@ def _is_generation(names: AbstractSet[str]) -> bool:
 _GENERATION = Kind("the directory of a generation", _is_generation, RunFileError)
 
 
-def _fault(message: str) -> RunFileError:
+def generation_fault(message: str) -> RunFileError:
+    """The error of a directory that is not as it was written."""
     return RunFileError(
         f"{message} The generation's directory is incomplete, was changed, or is of another version of Retouch: copy "
         "it again, or generate again."

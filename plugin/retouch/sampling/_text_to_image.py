@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from retouch.bundle import Bundle
 from retouch.engines.ort import OrtEngine, Provider
-from retouch.errors import RunError
 from retouch.region import Region, RegionPolicy
 from retouch.sampling._change import Change
 from retouch.sampling._components import TEXT, Components
 from retouch.sampling._conditions import Conditions
+from retouch.sampling._decode_edits import decode_edits
 from retouch.sampling._denoiser import Denoiser
 from retouch.sampling._direction import Direction, Injection
 from retouch.sampling._edit import edit_many
 from retouch.sampling._generate import Callback, generate
-from retouch.sampling._generation import Generation, GenerationReport
+from retouch.sampling._generation import Generation
 from retouch.sampling._load_generation import load_generation
 from retouch.sampling._parts import Parts
 from retouch.sampling._prompt_edit import PromptEdit
@@ -31,7 +31,6 @@ from retouch.sampling._proposal import Proposal, propose_region
 from retouch.sampling._recording import Recording
 from retouch.sampling._schedule import Schedule, Scheduler
 from retouch.sampling._states import MissingStates
-from retouch.sampling._trajectory import Trajectory
 from retouch.session import ENGINES, EditSession, GroupNormMode, WeightStorage
 from retouch.states import StateStore
 
@@ -162,7 +161,7 @@ class TextToImage:
         except BaseException:
             trajectory.close()
             raise
-        return Generation(image, prompt, negative_prompt, trajectory, decoded=run if trajectory.recorded else None)
+        return Generation(image, prompt, negative_prompt, trajectory, decoded=run)
 
     def edit(
         self,
@@ -215,13 +214,15 @@ class TextToImage:
             SamplingError: a prompt is too long, or an option is out of range.
         """
         changes = [self._change(generation, one, policy) for one in edits]
+        if generation.decoded is not None and missing is MissingStates.ERROR:
+            _ = generation.decoded.states  # if they are gone, steps would be made for nothing
         trajectories = edit_many(
             generation.trajectory, changes, strength=strength, record=record, missing=missing, callback=callback
         )
-        return [
-            self._decoded(generation, one, change, trajectory, record=record, missing=missing)
-            for one, change, trajectory in zip(edits, changes, trajectories, strict=True)
+        latents = [
+            (one.prompt, change.region, made) for one, change, made in zip(edits, changes, trajectories, strict=True)
         ]
+        return decode_edits(self._loaded().decoder, generation, latents, record=record, missing=missing)
 
     def load(self, path: str | os.PathLike[str]) -> Generation:
         """The generation that :meth:`Generation.save` wrote into a directory; edits of it are those of the saved one.
@@ -251,11 +252,10 @@ class TextToImage:
 
     @cached_property
     def _own_scheduler(self) -> Scheduler:
-        return (
-            Components.of(self._path).scheduler(self._scheduler)
-            if self._scheduler is None or isinstance(self._scheduler, str)
-            else self._scheduler
-        )
+        given = self._scheduler
+        if given is None or isinstance(given, str):
+            return Components.of(self._path).scheduler(given)
+        return given
 
     def _loaded(self) -> Parts:
         if self._parts is None:
@@ -267,29 +267,3 @@ class TextToImage:
         asked = edit.conditions(conditions, TEXT, parts.encode)
         region = edit.on_latents(self.image_shape, parts.denoiser.latents_shape[2:], policy)
         return Change(region, None if asked is conditions else asked, edit.seed)
-
-    def _decoded(
-        self,
-        base: Generation,
-        edit: PromptEdit,
-        change: Change,
-        trajectory: Trajectory,
-        *,
-        record: bool,
-        missing: MissingStates,
-    ) -> Generation:
-        prompt = base.prompt if edit.prompt is None else edit.prompt
-        decoder = self._loaded().decoder
-        run = base.decoded
-        if missing is MissingStates.RECOMPUTE and (run is None or not run.kept):
-            run = decoder.decode(base.trajectory.latents, record=True)[1]
-        if run is None:
-            raise RunError(
-                "Expected the base's decoder run to be recorded. Record the base, or recompute what is missing."
-            )
-        image, report, kept = decoder.decode_edit(run, trajectory.latents, change.region, record=record)
-        if run is not base.decoded:
-            run.close()
-        assert trajectory.report is not None, "an edited trajectory has one"
-        made = GenerationReport(trajectory.report, report)
-        return Generation(image, prompt, base.negative_prompt, trajectory, base, made, kept)

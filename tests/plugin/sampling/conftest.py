@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from retouch import EditSession, Region, RegionPolicy
 from retouch.bundle import Bundle
 from retouch.export import ExportOptions, export_onnx
-from retouch.sampling import Conditions, Denoiser, Guidance, Schedule, Step
+from retouch.sampling import Conditions, Denoiser, Guidance, Schedule, Step, TextToImage
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -184,6 +184,24 @@ class FullLoop:
 @pytest.fixture(scope="session")
 def full_loop(network: Network) -> FullLoop:
     return FullLoop(network.model)
+
+
+@pytest.fixture(scope="session")
+def exported(exported_tiny_pipeline: Any) -> Path:
+    """A tiny pipeline for guidance in two calls; its images have 16x16 pixels."""
+    return exported_tiny_pipeline(1)
+
+
+@pytest.fixture(scope="module")
+def pipeline(exported: Path) -> Iterator[TextToImage]:
+    with TextToImage(exported, threads=1) as opened:
+        yield opened
+
+
+@pytest.fixture
+def region() -> Region:
+    """Where tests edit the images of that pipeline."""
+    return Region.from_boxes([(2, 3, 8, 9)], (16, 16), "exact")
 
 
 @pytest.fixture

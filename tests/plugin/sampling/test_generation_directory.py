@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +17,6 @@ PIXELS = (16, 16)
 
 
 @pytest.fixture(scope="module")
-def exported(exported_tiny_pipeline: Any) -> Path:
-    return exported_tiny_pipeline(1)
-
-
-@pytest.fixture(scope="module")
-def pipeline(exported: Path) -> Iterator[TextToImage]:
-    with TextToImage(exported, threads=1) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def base(pipeline: TextToImage) -> Generation:
     return pipeline.generate("a red circle", "green", steps=3, guidance=2.5, seed=5)
 
@@ -38,11 +26,6 @@ def saved(base: Generation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("saved") / "base.image"
     base.save(folder)
     return folder
-
-
-@pytest.fixture
-def region() -> Region:
-    return Region.from_boxes([(2, 3, 8, 9)], PIXELS, "exact")
 
 
 def _same(one: Generation, other: Generation) -> None:
@@ -152,9 +135,18 @@ def test_damaged_directories_are_refused(pipeline: TextToImage, saved: Path, tmp
     (missing / "image.npy").unlink()
     with pytest.raises(RunFileError, match="does not exist"):
         pipeline.load(missing)
-    for name, change in (("other", {"schema_version": 0}), ("more", {"more": 1}), ("files", {"files": {}})):
+    changes: dict[str, tuple[dict[str, Any], str]] = {
+        "other": ({"schema_version": 0}, "generation.json"),
+        "more": ({"more": 1}, "generation.json"),
+        "files": ({"files": {}}, "generation.json"),
+        "calls": ({"calls": [2, 2]}, "the calls of 3 steps, got 2"),
+        "region": (
+            {"policy": {"dilation": 0, "grid_dilation": 0, "dense_rows": 0}}, r"region of shape \(8, 8\), got none",
+        ),
+    }  # fmt: skip
+    for name, (change, message) in changes.items():
         folder = damaged(name)
         record = json.loads((folder / "generation.json").read_text())
         (folder / "generation.json").write_text(json.dumps({**record, **change}))
-        with pytest.raises(RunFileError, match="generation.json"):
+        with pytest.raises(RunFileError, match=message):
             pipeline.load(folder)

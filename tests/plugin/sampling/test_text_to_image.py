@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +14,12 @@ from retouch.ort_ep import register
 from retouch.sampling import Generation, MissingStates, PromptEdit, Recording, TextToImage
 
 PIXELS = (16, 16)
-BOX = [(2, 3, 8, 9)]
 POLICY = "exact"
-
-
-@pytest.fixture(scope="module")
-def exported(exported_tiny_pipeline: Any) -> Path:
-    return exported_tiny_pipeline(1)
-
-
-@pytest.fixture(scope="module")
-def pipeline(exported: Path) -> Iterator[TextToImage]:
-    with TextToImage(exported, threads=1) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
 def base(pipeline: TextToImage) -> Generation:
     return pipeline.generate("a red circle", steps=4, seed=5)
-
-
-@pytest.fixture
-def region() -> Region:
-    return Region.from_boxes(BOX, PIXELS, POLICY)
 
 
 def test_an_image_is_that_of_the_original_pipeline(tiny_pipeline: Any, base: Generation) -> None:
