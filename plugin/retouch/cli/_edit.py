@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from retouch.bundle import Bundle, Manifest
 from retouch.cli._feeds import INPUT_HELP, RANGE_HELP, read_feeds
 from retouch.cli._images import Range
 from retouch.cli._regions import MASK_HELP, REGION_HELP, ROWS_HELP, RegionOptions
-from retouch.cli._results import JSON_HELP, output_stems, result_console, write_json, write_outputs
+from retouch.cli._results import JSON_HELP, output_stems, report_table, result_console, write_json, write_outputs
 from retouch.cli._run import ENGINE_HELP, GROUP_NORM_HELP, THREADS_HELP, WEIGHTS_HELP, save_run
 from retouch.cli._steps import Steps
 from retouch.errors import ResultFileError, RunFileError
@@ -91,7 +90,7 @@ def edit(
     with Steps() as steps:
         report = _carry_out(task, steps)
     write_json(json_file, _json(task, report))
-    result_console(json_file).print(_table(report))
+    result_console(json_file).print(report_table(report))
 
 
 def _carry_out(task: _Task, steps: Steps) -> Report:
@@ -124,11 +123,3 @@ def _carry_out(task: _Task, steps: Steps) -> Report:
 def _json(task: _Task, report: Report) -> dict[str, Any]:
     record = read_record(task.run)
     return {"run": record.run_id, "bundle": record.bundle_fingerprint, **dataclasses.asdict(report)}
-
-
-def _table(report: Report) -> Table:
-    table = Table(show_header=False)
-    for line in str(report).splitlines():
-        label, _, text = line.partition("  ")
-        table.add_row(label.strip(), text.strip())
-    return table

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from retouch.cli._images import write_heat, write_picture
+from retouch.cli._images import check_picture, write_heat, write_picture
 from retouch.cli._regions import MASK_HELP, ROWS_HELP, RegionOptions
-from retouch.cli._results import JSON_HELP, result_console, write_json
+from retouch.cli._results import JSON_HELP, report_table, result_console, write_json
 from retouch.cli._run import ENGINE_HELP, GROUP_NORM_HELP, THREADS_HELP
 from retouch.cli._steps import Steps, progress_console
 from retouch.errors import RegionError
@@ -103,6 +102,7 @@ def edit(
     masked = bool(region) or mask is not None or rows is not None
     if masked == propose:
         raise RegionError("Expected a region, or --propose, and not both: give one of --region, --mask, --rows.")
+    check_picture(output)
     with _open(base, pipeline, threads, group_norm, engine) as opened:
         loaded = _loaded(opened, base)
         if propose:
@@ -138,6 +138,8 @@ def propose(
     engine: Engine = ENGINES[0],
 ) -> None:
     """Writes where another prompt would change an image, as a mask for `retouch image edit --mask`."""
+    for picture in filter(None, (output, heat)):
+        check_picture(picture)
     with _open(base, pipeline, threads, None, engine) as opened:
         loaded = _loaded(opened, base)
         with Steps() as steps:
@@ -185,9 +187,4 @@ def _tell(edited: Generation, region: Region, json_file: str | None) -> None:
         "decoding": dataclasses.asdict(report.decoding),
     }
     write_json(json_file, figures)
-    table = Table(show_header=False)
-    table.add_row("area", f"{region.area:.2%}")
-    for line in str(report).splitlines():
-        label, _, text = line.partition("  ")
-        table.add_row(label.strip(), text.strip())
-    result_console(json_file).print(table)
+    result_console(json_file).print(report_table(report, area=f"{region.area:.2%}"))

@@ -89,6 +89,19 @@ def write_previews(folder: Path, stem: str, array: NDArray[Any], levels: Range) 
         _pillow().fromarray(picture).save(folder / f"{name}.png")
 
 
+def check_picture(path: Path) -> None:
+    """Checks that a picture can be written, before time goes into making it.
+
+    Raises:
+        ResultFileError: its folder is not there, or its name does not end as those of pictures do.
+    """
+    pillow = _pillow()
+    if not path.parent.is_dir():
+        raise _unwritten(path, f"no folder {path.parent}")
+    if pillow.registered_extensions().get(path.suffix.lower()) not in pillow.SAVE:
+        raise _unwritten(path, f"a name that ends in {path.suffix!r}")
+
+
 def write_picture(path: Path, pixels: NDArray[np.uint8]) -> None:
     """Writes an image [H, W, 3], or a grey one [H, W].
 
@@ -99,9 +112,7 @@ def write_picture(path: Path, pixels: NDArray[np.uint8]) -> None:
     try:
         pillow.fromarray(pixels).save(path)
     except (OSError, ValueError) as error:
-        raise ResultFileError(
-            f"Expected to write the picture {path}, got: {error}. Give a file like image.png in a folder that exists."
-        ) from error
+        raise _unwritten(path, error) from error
 
 
 def write_heat(path: Path, heat: NDArray[np.float32], shape: tuple[int, int] | None = None) -> None:
@@ -134,6 +145,12 @@ def _shares(path: Path) -> NDArray[np.float64]:
         raise FeedError(f"Expected {path} to be a readable image, got: {error}. Save it as PNG again.") from error
     shares: NDArray[np.float64] = pixels / (65535.0 if sixteen else 255.0)
     return shares[..., None] if shares.ndim == 2 else shares
+
+
+def _unwritten(path: Path, why: object) -> ResultFileError:
+    return ResultFileError(
+        f"Expected to write the picture {path}, got: {why}. Give a file like image.png in a folder that exists."
+    )
 
 
 def _pillow() -> ModuleType:

@@ -10,6 +10,7 @@ from typing import Any
 import typer
 from numpy.typing import NDArray
 from rich.console import Console
+from rich.table import Table
 
 from retouch.cli._images import Range, write_previews
 from retouch.errors import ResultFileError
@@ -43,6 +44,17 @@ def write_json(target: str | None, value: object) -> None:
         raise ResultFileError(
             f"Expected to write {target}, got: {error}. Give a file in a folder that exists and may be written to."
         ) from error
+
+
+def report_table(report: object, **more: str) -> Table:
+    """A report's lines, each a label and a text, as a table; behind further ones, by their labels."""
+    table = Table(show_header=False)
+    for label, text in more.items():
+        table.add_row(label, text)
+    for line in str(report).splitlines():
+        label, _, text = line.partition("  ")
+        table.add_row(label.strip(), text.strip())
+    return table
 
 
 def output_stems(outputs: Iterable[str]) -> list[str]:

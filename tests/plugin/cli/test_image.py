@@ -114,6 +114,21 @@ def test_bad_input_exits_with_two(call: Call, base: Path, tmp_path: Path, argume
     assert not (tmp_path / "edited.png").exists()
 
 
+def test_pictures_that_cannot_be_written_are_told_before_anything_is_loaded(
+    call: Call, base: Path, tmp_path: Path
+) -> None:
+    mask, absent = tmp_path / "mask.png", tmp_path / "absent"
+    for arguments, message in [
+        (("edit", "--region", "full", "-o", absent / "edited.png"), f"no folder {absent}. Give a file like image.png"),
+        (("edit", "--region", "full", "-o", tmp_path / "edited.txt"), "a name that ends in '.txt'"),
+        (("propose", "-o", mask, "--heat", tmp_path / "heat"), "a name that ends in ''"),
+    ]:
+        called = call("image", arguments[0], base, "-p", OTHER, *arguments[1:])
+        assert called.code == 2 and message in called.error
+        assert "load the image" not in called.error
+    assert not mask.exists()
+
+
 def test_each_kind_of_directory_has_its_command(call: Call, base: Path, exported: Path, tmp_path: Path) -> None:
     called = call("edit", base, "-o", tmp_path / "out", "--region", "full")
     assert called.code == 2 and "retouch image edit" in called.error
