@@ -80,23 +80,27 @@ def _for_model(policy: _Policy, model: TextModel) -> _Policy:
 
 def _setting(policy: _Policy, name: CacheName, text: str) -> tuple[str, object]:
     key, _, value = text.partition("=")
-    known = {field.name: str(field.type) for field in dataclasses.fields(policy)}
-    known.pop("exempt", None)
+    known = {field.name: str(field.type) for field in dataclasses.fields(policy) if field.name not in _DECIDED}
     if key not in known:
-        raise SamplingError(
-            f"Expected one of {', '.join(known) or 'no settings'} for the cache {name.value}, like NAME=VALUE, got "
-            f"{text!r}."
-        )
+        wanted = f"one of {', '.join(known)}" if known else "no settings"
+        raise SamplingError(f"Expected {wanted} for the cache {name.value}, got {text!r}. Write them like NAME=VALUE.")
     try:
         return key, _value(known[key], value)
     except ValueError as error:
-        raise SamplingError(f"Expected {key} to be of the kind {known[key]}, got {value!r}.") from error
+        raise SamplingError(f"Expected {key} to be {_described(known[key])}, got {value!r}.") from error
 
 
-_KINDS: Mapping[str, Callable[[str], object]] = {"int": int, "float": float, "Kept": Kept, "Pattern": Pattern}
+_DECIDED = frozenset({"exempt", "kept"})
+"""What the tokenizer and the cache's name decide."""
+
+_KINDS: Mapping[str, Callable[[str], object]] = {"int": int, "float": float, "Pattern": Pattern}
 
 
 def _value(kind: str, text: str) -> object:
     """What a text means for an annotation like ``int | None``."""
     parts = kind.split(" | ")
     return None if text == "none" and "None" in parts else _KINDS[parts[0]](text)
+
+
+def _described(kind: str) -> str:
+    return f"one of {', '.join(pattern.value for pattern in Pattern)}" if kind == "Pattern" else f"of the kind {kind}"
