@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypedDict
 
-import numpy as np
-
+from retouch.calibrate import Sample, interleaved
 from retouch.text import TextModel
 from retouch.text.full_attention import CachePolicy, FilledText, FullAttentionSampler, NoCache, UnmaskOptions
 
@@ -69,29 +68,23 @@ def measure_caches(
     fixed = replace(options or UnmaskOptions(), stop_at_end=False)
     policies: dict[str, CachePolicy] = {NO_CACHE: NoCache(), **caches}
     samplers = {name: FullAttentionSampler(model, policy, fixed) for name, policy in policies.items()}
-    tell = progress or (lambda _: None)
-    tell("audit")
+    if progress is not None:
+        progress("audit")
     made = {name: sampler.generate(prompt, length, audit=True) for name, sampler in samplers.items()}
-    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in samplers}
-    for index in range(repeats):
-        tell(f"round {index + 1} of {repeats}")
-        for name, sampler in samplers.items():
-            wall, cpu = time.perf_counter(), time.process_time()
-            sampler.generate(prompt, length)
-            taken[name].append((time.process_time() - cpu, time.perf_counter() - wall))
-    times = {name: np.median(rounds, axis=0).tolist() for name, rounds in taken.items()}
-    return [_row(name, one, made[NO_CACHE], times[name], times[NO_CACHE][0]) for name, one in made.items()]
+    ways = {name: partial(sampler.generate, prompt, length) for name, sampler in samplers.items()}
+    times = interleaved(ways, repeats, warm_ups=0, progress=progress)
+    return [_row(name, one, made[NO_CACHE], times[name], times[NO_CACHE]) for name, one in made.items()]
 
 
-def _row(name: str, made: FilledText, exact: FilledText, times: Sequence[float], plain: float) -> CacheMeasurement:
+def _row(name: str, made: FilledText, exact: FilledText, times: Sample, plain: Sample) -> CacheMeasurement:
     report = made.report
     assert report.errors is not None
     return CacheMeasurement(
         cache=name,
         forwards=report.forwards,
-        cpu_s=times[0],
-        wall_s=times[1],
-        ratio=times[0] / plain,
+        cpu_s=times.cpu_ms / 1e3,
+        wall_s=times.wall_ms / 1e3,
+        ratio=times.cpu_ms / plain.cpu_ms,
         flops=report.flops_ratio,
         oldest=report.max_staleness,
         same=float((made.tokens == exact.tokens)[made.prompt_tokens :].mean()),

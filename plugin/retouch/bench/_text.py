@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypedDict
 
 import numpy as np
 
+from retouch.calibrate import Sample, interleaved
 from retouch.text import (
     BlockDiffusionSampler,
     Context,
@@ -96,7 +97,8 @@ def measure_text(
     ways = {name: _maker(session.model, base, length, fixed, make) for name, make in makers.items()}
     ways[CAUSAL] = _token_by_token(session.model, base, length)
     ways |= {f"edit, {mode.value}": _editor(session, base, place, mode) for mode in EditMode}
-    outcomes, times = _rounds(ways, repeats, progress or (lambda _: None))
+    outcomes, times = _rounds(ways, repeats, progress)
+    session.drop(base)
     new = {name: place[1] - place[0] if name.startswith("edit") else length for name in ways}
     return [
         _row(
@@ -149,18 +151,14 @@ def _editor(session: TextSession, base: Generation, place: tuple[int, int], mode
 
 
 def _rounds(
-    ways: Mapping[str, Callable[[], _Outcome]], repeats: int, say: Callable[[str], None]
-) -> tuple[dict[str, _Outcome], dict[str, tuple[float, float]]]:
+    ways: Mapping[str, Callable[[], _Outcome]], repeats: int, progress: Callable[[str], None] | None
+) -> tuple[dict[str, _Outcome], dict[str, Sample]]:
     outcomes: dict[str, _Outcome] = {}
-    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
-    for index in range(repeats + 1):
-        say(f"round {index} of {repeats}" if index else "warm up")
-        for name, run in ways.items():
-            wall, cpu = time.perf_counter(), time.process_time()
-            outcomes[name] = run()
-            taken[name].append((time.process_time() - cpu, time.perf_counter() - wall))
-    medians = {name: np.median(rounds[1:], axis=0) for name, rounds in taken.items()}
-    return outcomes, {name: (float(cpu), float(wall)) for name, (cpu, wall) in medians.items()}
+
+    def run(name: str) -> None:
+        outcomes[name] = ways[name]()
+
+    return outcomes, interleaved({name: partial(run, name) for name in ways}, repeats, warm_ups=1, progress=progress)
 
 
 def _is_as_base(base: Generation, outcome: _Outcome, place: tuple[int, int], name: str) -> bool:
@@ -171,16 +169,14 @@ def _is_as_base(base: Generation, outcome: _Outcome, place: tuple[int, int], nam
     return wanted == got
 
 
-def _row(
-    name: str, outcome: _Outcome, times: tuple[float, float], cached: tuple[float, float], new: int, identical: bool
-) -> TextMeasurement:
+def _row(name: str, outcome: _Outcome, times: Sample, cached: Sample, new: int, identical: bool) -> TextMeasurement:
     return TextMeasurement(
         case=name,
         forwards=outcome.forwards,
         read=outcome.read,
-        cpu_s=times[0],
-        wall_s=times[1],
-        tokens_per_s=new / times[0],
-        ratio=times[0] / cached[0],
+        cpu_s=times.cpu_ms / 1e3,
+        wall_s=times.wall_ms / 1e3,
+        tokens_per_s=1e3 * new / times.cpu_ms,
+        ratio=times.cpu_ms / cached.cpu_ms,
         identical=identical,
     )

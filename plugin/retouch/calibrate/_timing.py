@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_WARM_UPS = 2
-
 
 @dataclass(frozen=True)
 class Sample:
@@ -24,18 +22,28 @@ class Sample:
     wall_ms: float
 
 
-def interleaved(actions: Mapping[str, Callable[[], object]], repeats: int = 9) -> dict[str, Sample]:
+def interleaved(
+    actions: Mapping[str, Callable[[], object]],
+    repeats: int = 9,
+    *,
+    warm_ups: int = 2,
+    progress: Callable[[str], None] | None = None,
+) -> dict[str, Sample]:
     """The medians of the actions, run in turn so that a busy machine slows all of them alike.
 
     Args:
         actions: what to time, by name.
-        repeats: rounds, after two to warm up.
+        repeats: rounds that count.
+        warm_ups: rounds before them that do not.
+        progress: called with a line before every round.
     """
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in actions}
-    for _ in range(_WARM_UPS + repeats):
+    for index in range(warm_ups + repeats):
+        if progress is not None:
+            progress("warm up" if index < warm_ups else f"round {index - warm_ups + 1} of {repeats}")
         for name, action in actions.items():
             times[name].append(_time(action))
-    medians = {name: np.median(rounds[_WARM_UPS:], axis=0) for name, rounds in times.items()}
+    medians = {name: np.median(rounds[warm_ups:], axis=0) for name, rounds in times.items()}
     return {name: Sample(1e3 * float(cpu), 1e3 * float(wall)) for name, (cpu, wall) in medians.items()}
 
 

@@ -43,6 +43,9 @@ def test_actions_take_turns() -> None:
     samples = interleaved({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, repeats=2)
     assert calls == ["a", "b"] * 4
     assert set(samples) == {"a", "b"}
+    calls.clear()
+    interleaved({"a": lambda: calls.append("a")}, repeats=2, warm_ups=1, progress=calls.append)
+    assert calls == ["warm up", "a", "round 1 of 2", "a", "round 2 of 2", "a"]
 
 
 def test_calibrate_writes_the_manifest(hand_built: Any, tmp_path: Path) -> None:
