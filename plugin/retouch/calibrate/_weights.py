@@ -66,7 +66,7 @@ def _edit(bundle: Bundle, weights: WeightStorage, threads: int | None, feeds: Ar
 
 
 def _changed(manifest: Manifest, feeds: Arrays) -> dict[str, NDArray[Any]]:
-    """Another content for the editable input: noise, or the next token at every position."""
+    """Another content for the editable input: noise; of ids, 1 in the place of 0 and 0 in that of others."""
     name = manifest.editable.input
     if np.dtype(feeds[name].dtype).kind != "f":
         return {name: np.where(feeds[name] == 0, 1, 0).astype(feeds[name].dtype)}

@@ -15,7 +15,7 @@ from retouch.session import ENGINES, EditSession, GroupNormMode, Run
 from retouch.states import read_record
 
 THREADS_HELP = "Threads; by default the engine's choice."
-ENGINE_HELP = f"What runs the graphs: {', '.join(ENGINES)}; the last two run what `retouch build` built."
+ENGINE_HELP = f"What runs the graphs: {', '.join(ENGINES)}; all but the first run what `retouch build` built."
 WEIGHTS_HELP = "How edits keep weights; shorter ones make small edits faster, and the report says what that errs."
 GROUP_NORM_HELP = "GroupNorm moments: the base run's, corrected by the edit, or those that are expected to err less."
 

@@ -190,8 +190,7 @@ class TextSession(KeptTexts):
     ) -> list[Generation]:
         """Several edits of one text at once, each as :meth:`edit` makes it alone.
 
-        Every candidate goes its own way; reads that are due at the same time are made as one, which takes less time
-        than one after the other.
+        Every candidate goes its own way; reads that are due at the same time are made as one.
 
         Args:
             run: the base, or its id.
