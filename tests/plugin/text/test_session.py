@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from retouch.errors import FeedError, RegionError, RunError, RunFileError, Sampl
 from retouch.states import StateStore
 from retouch.text import PRESETS, Masks, SamplerOptions, Step, TextSession, Window
 from retouch.tokens import CharacterTokenizer, code_characters
+from tests.full_disk import files_limited_to
 
 
 @pytest.fixture(scope="module")
@@ -212,6 +215,21 @@ def test_texts_survive_the_disk(random_bundle: TextBundle, tmp_path: Path) -> No
         assert (loaded.text, loaded.options, loaded.report) == (base.text, base.options, base.report)
         assert opened.edit(loaded, [(12, 15)]).tokens.tolist() == edited.tokens.tolist()
         assert opened.load(tmp_path / "edited.text").report == edited.report
+
+
+def test_texts_are_written_whole_and_for_others_to_read(random_bundle: TextBundle, tmp_path: Path) -> None:
+    folder = tmp_path / "a.text"
+    with TextSession(random_bundle, threads=1) as opened:
+        made = opened.generate("width", 9)
+        with files_limited_to(4096), pytest.raises(RunFileError, match="Nothing was changed"):
+            opened.save(made, folder)
+        assert list(tmp_path.iterdir()) == []
+        before = os.umask(0o027)
+        try:
+            opened.save(made, folder)
+        finally:
+            os.umask(before)
+    assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o640}
 
 
 def test_changed_texts_are_refused(random_bundle: TextBundle, patterns_bundle: TextBundle, tmp_path: Path) -> None:
