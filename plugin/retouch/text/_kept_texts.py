@@ -61,10 +61,14 @@ class KeptTexts:
     def keep(self, made: Generation, states: KeysValues) -> None:
         """Keep a text and the keys and values of its tokens, which nobody changes any more.
 
+        An answer that ends early leaves rows behind it, which are let go.
+
         Raises:
             RunError: they do not fit into the store.
         """
-        values = {name: self.model.engine.value(array) for name, array in states.items()}
+        rows = len(made.padded)
+        cut = {name: np.ascontiguousarray(array[:, :, :rows]) for name, array in states.items()}
+        values = {name: self.model.engine.value(array) for name, array in cut.items()}
         self._store.put(made.id, self.model.bundle.fingerprint, {_KEYS_VALUES: values})
         self._generations[made.id] = made
 

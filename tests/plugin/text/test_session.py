@@ -217,6 +217,19 @@ def test_texts_survive_the_disk(random_bundle: TextBundle, tmp_path: Path) -> No
         assert opened.load(tmp_path / "edited.text").report == edited.report
 
 
+def test_texts_that_end_early_keep_the_rows_that_they_have(patterns_bundle: TextBundle, tmp_path: Path) -> None:
+    with TextSession(patterns_bundle, threads=1) as opened:
+        base = opened.generate("class WidthOwner:\n", 256)
+        assert len(base.padded) < 256
+        assert {array.shape[2] for array in opened.kept(base).values()} == {len(base.padded)}
+        edited = opened.edit(base, characters=[(6, 11)], replacement="Depth")
+        assert {array.shape[2] for array in opened.kept(edited).values()} == {len(edited.padded)}
+        opened.save(base, tmp_path / "base.text")
+    with TextSession(patterns_bundle, threads=1) as opened:
+        again = opened.edit(opened.load(tmp_path / "base.text"), characters=[(6, 11)], replacement="Depth")
+        assert again.text == edited.text and "DepthOwner" in again.text
+
+
 def test_texts_are_written_whole_and_for_others_to_read(random_bundle: TextBundle, tmp_path: Path) -> None:
     folder = tmp_path / "a.text"
     with TextSession(random_bundle, threads=1) as opened:
