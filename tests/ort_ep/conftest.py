@@ -24,5 +24,6 @@ def pytest_report_header() -> str:
 
 
 @pytest.fixture(scope="session")
-def small_bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """The small model, exported; tests leave it as it is."""
     return export_small(tmp_path_factory.mktemp("small"))

@@ -18,11 +18,6 @@ from tests.ort_ep.small_bundle import REGION, feed
 STOCK = ["CPUExecutionProvider"]
 
 
-@pytest.fixture
-def bundle(small_bundle: Bundle) -> Bundle:
-    return small_bundle
-
-
 def edited(bundle: Bundle, providers: list[str] | None) -> tuple[np.ndarray, Result]:
     with EditSession(bundle, providers, threads=1) as session:
         run = session.base(feed(0))

@@ -21,11 +21,6 @@ LARGEST = {WeightStorage.FLOAT16: 3 * 2.0**-11, WeightStorage.BFLOAT16: 6 * 2.0*
 SHORTER = list(LARGEST)
 
 
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    return export_small(tmp_path_factory.mktemp("small"))
-
-
 def edited(bundle: Bundle, weights: str, *, fallback: bool = False) -> tuple[np.ndarray, Result]:
     with EditSession(bundle, threads=1, weights=weights) as session:
         run = session.base(feed(0))

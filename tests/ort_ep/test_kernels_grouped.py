@@ -88,12 +88,14 @@ def test_groups_that_do_not_divide_the_columns_are_left_to_the_runtime() -> None
 
 def test_taps_that_do_not_fit_the_weight_are_an_error() -> None:
     feeds = convolution(6, 2, 4, 3, 9)
-    model = make_model("GroupedEditConv", feeds, {"weight": feeds["weight"]}, {"groups": 2}, open_dims=True)
+    model = make_model("GroupedEditConv", feeds, {"weight": feeds["weight"]}, {"groups": 2})
     del feeds["weight"]
+    (neighbours,) = [value for value in model.graph.input if value.name == "neighbours"]
+    neighbours.type.tensor_type.shape.dim[1].Clear()
     session = open_session(model)
-    if claimed(session):
-        feeds["neighbours"] = feeds["neighbours"][:, :4]
-        with pytest.raises(
-            Exception, match="4 taps of 8 channels to be as many as 2 groups of the weight have, got groups of 36"
-        ):
-            session.run(None, feeds)
+    assert claimed(session) == ["GroupedEditConv"]
+    feeds["neighbours"] = feeds["neighbours"][:, :4]
+    with pytest.raises(
+        Exception, match="4 taps of 8 channels to be as many as 2 groups of the weight have, got groups of 36"
+    ):
+        session.run(None, feeds)

@@ -95,8 +95,8 @@ def test_an_option_that_makes_no_sense_is_an_error(name: str, value: str, most: 
         opened(MODEL, {name: value})
 
 
-def test_engines_pass_options_on(small_bundle: Bundle) -> None:
-    graph = small_bundle.path / "edit.onnx"
+def test_engines_pass_options_on(bundle: Bundle) -> None:
+    graph = bundle.path / "edit.onnx"
     engine = OrtEngine([(PROVIDER, {"threads": 1, "in_place": 0})], threads=2)
     assert engine.open(graph).kernels == OrtEngine(threads=2).open(graph).kernels != {}
     with pytest.raises((EngineError, EngineMissingError), match=r"to load, got only|option threads to be a number"):

@@ -28,7 +28,7 @@ from retouch.cli._text_options import (
     prompt_of,
 )
 from retouch.cli._text_spans import find_spans, parse_spans
-from retouch.errors import FeedError
+from retouch.errors import FeedError, RegionError
 from retouch.text import EditMode, Generation, Masks, Replacement, TextSession, preset, read_text_record
 from retouch.text_view import TextView
 
@@ -111,6 +111,11 @@ def edit(
         loaded = session.load(base)
         spans = parse_spans(tokens or [], "--tokens")
         places = [*parse_spans(characters or [], "--chars"), *find_spans(loaded.text, find or [])]
+        if bool(spans) == bool(places):
+            raise RegionError(
+                "Expected spans of tokens (--tokens), or places in the text (--chars, --find), got "
+                f"{'both' if spans else 'neither'}. Give one kind."
+            )
         with TextView(session.tokenizer, session.model.spec.mask_id, loaded.padded, 0) as view:
             made = session.edit(
                 loaded,

@@ -97,7 +97,8 @@ def test_benchmarks_compare_ways(call: Call, bundle: Path) -> None:
         (("--tokens", "1:2", "--tokens", "5:6", "--length", "3"), "single span"),
         (("--tokens", "1:2", "--with", "a", "--with", "b"), "one replacement for each of 1"),
         (("--tokens", "1:2", "--preset", "fast"), "one of the presets"),
-        ((), "either spans of tokens or characters"),
+        ((), "(--chars, --find), got neither"),
+        (("--tokens", "1:2", "--chars", "1:2"), "(--chars, --find), got both"),
     ],
 )
 def test_bad_edits_are_explained(arguments: tuple[str, ...], match: str, call: Call, base: Path) -> None:
