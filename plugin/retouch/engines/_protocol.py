@@ -94,7 +94,7 @@ class Engine(Protocol):
         """The array as a value. The caller does not change the array any more: host engines share its memory."""
 
     def adopt(self, tensor: object) -> Value | None:
-        """A copy, on the engine's device, of another library's tensor there; ``None`` if it is not there."""
+        """A value of this engine as it is, or a copy on its device of another library's tensor there; else ``None``."""
 
     def merged(self, base: Value, update: Value, rows: NDArray[np.int64], axis: int) -> Value:
         """``base`` with the rows along an axis replaced by those of ``update``, in fresh memory."""

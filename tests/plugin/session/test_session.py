@@ -102,6 +102,18 @@ def test_commit_makes_the_edit_the_next_base(session: EditSession, bundle: Bundl
     assert run.id in session.runs()
 
 
+def test_values_serve_several_runs_and_edits(session: EditSession, bundle: Bundle) -> None:
+    given, change = feeds(0, bundle), {"x": feeds(1, bundle)["x"]}
+    values = session.values({name: array for name, array in given.items() if name != "x"})
+    run = session.base({"x": given["x"], **values})
+    edited = [session.edit(run, {**change, **values}, region=BOX) for _ in range(2)]
+    expected = session.edit(session.base(given), change, region=BOX)
+    for result in edited:
+        np.testing.assert_array_equal(*(next(iter(one.outputs.values())) for one in (result, expected)))
+    with pytest.raises(FeedError, match="extra 'z'"):
+        session.values({"z": np.zeros(1)})
+
+
 def _errors_in_a_row(bundle: Bundle, model: Path, policy: str | RegionPolicy) -> list[float]:
     """After each of ten edits, what the last commit errs, over how far the full model's output has moved."""
     errors = []

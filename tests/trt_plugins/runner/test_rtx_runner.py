@@ -48,6 +48,21 @@ def test_runs_edits_and_commits_are_those_of_onnx_runtime(built: Bundle, stock: 
     assert "cudaMemPoolSetAttribute" in card.names()
 
 
+def test_values_that_a_session_made_are_neither_copied_nor_compared(built: Bundle, card: FakeCuda) -> None:
+    with EditSession(built, engine=ENGINE) as session:
+        step = session.values({"step": STEP})
+        run = session.base({"x": X, **step})
+        expected = session.edit(run, {"x": OTHER, "step": STEP}, region=SMALL)
+        card.calls.clear()
+        got = session.edit(run, {"x": OTHER, **step}, region=SMALL)
+        assert got.outputs["y"].tobytes() == expected.outputs["y"].tobytes()
+        copied = {call[1:3] for call in card.calls if call[0] == "cudaMemcpyAsync"}
+        assert ("DeviceToDevice", STEP.nbytes) not in copied and ("DeviceToHost", STEP.nbytes) not in copied
+    with EditSession(built, engine=ENGINE) as other:  # whose engine has a memory of its own
+        again = other.base({"x": X, **step})
+        assert again.outputs["y"].tobytes() == run.outputs["y"].tobytes()
+
+
 def test_states_stay_on_the_card(built: Bundle, card: FakeCuda) -> None:
     with EditSession(built, engine=ENGINE) as session:
         run = session.base(FEEDS)

@@ -71,11 +71,13 @@ class TensorRtEngine:
         return DeviceTensor.from_numpy(self._memory, array)
 
     def adopt(self, tensor: object) -> DeviceTensor | None:
-        """A copy of another library's tensor in the card's memory, ``None`` if it is not there.
+        """A value of this engine as it is, or a copy of another library's tensor in the card's memory; else ``None``.
 
         Raises:
             FeedError: its numbers do not lie one behind another, or are of an unknown type.
         """
+        if isinstance(tensor, DeviceTensor) and tensor.lies_in(self._memory):
+            return tensor
         where = getattr(tensor, "__dlpack_device__", None)
         if where is None or isinstance(tensor, np.ndarray) or int(where()[0]) != self._cuda.memory_kind:
             return None

@@ -58,6 +58,10 @@ class DeviceTensor:
         other.copy_to(buffer.address, stream)
         return cls(memory, other.shape, other.numpy_dtype, buffer=buffer)
 
+    def lies_in(self, memory: DeviceMemory) -> bool:
+        """Whether it belongs to that memory, which one engine has."""
+        return self._memory is memory
+
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
         """The numpy dtype."""
