@@ -25,7 +25,7 @@ from retouch.files import (
 )
 from retouch.region import RegionPolicy
 from retouch.session import Run
-from retouch.states import read_arrays, write_array, write_arrays
+from retouch.states import foreign_files, read_arrays, write_array, write_arrays
 
 __all__ = [
     "DECODER",
@@ -197,7 +197,12 @@ def _is_generation(names: AbstractSet[str]) -> bool:
     return own <= names and names <= own | {_STEPS, f"{IMAGE}.png"}
 
 
-_GENERATION = Kind("the directory of a generation", _is_generation, RunFileError)
+def _foreign(directory: Path) -> list[str]:
+    runs = [directory / DECODER, *sorted((directory / _STEPS).glob("*/*"))]
+    return [f"{run.relative_to(directory).as_posix()}/{name}" for run in runs for name in foreign_files(run)]
+
+
+_GENERATION = Kind("the directory of a generation", _is_generation, RunFileError, _foreign)
 
 
 def generation_fault(message: str) -> RunFileError:

@@ -37,8 +37,12 @@ def _is_run(names: AbstractSet[str]) -> bool:
     return {RUN_FILE, *_PACKED.values()} <= names
 
 
-def _foreign(directory: Path) -> list[str]:
-    """What lies in a run directory and is not the run's: neither its files nor previews of its outputs."""
+def foreign_files(directory: Path) -> list[str]:
+    """What lies in a run directory and is not the run's: neither its files nor previews of its outputs.
+
+    Raises:
+        RunFileError: the directory is none, or its record was changed or has another schema version.
+    """
     outputs = [Path(file).stem for file in read_record(directory).outputs.values()]
     previews = "|".join(map(re.escape, outputs))
     own = re.compile(
@@ -48,7 +52,7 @@ def _foreign(directory: Path) -> list[str]:
     return [name for name in present if not own.fullmatch(name)]
 
 
-_RUN = Kind("a run directory", _is_run, RunFileError, _foreign)
+_RUN = Kind("a run directory", _is_run, RunFileError, foreign_files)
 
 
 @dataclass(frozen=True)
