@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["load_times", "node_times"]
 
 _NODES = 200
+_CALLS = 50
 _OPSET = 18
 
 
@@ -55,11 +56,11 @@ def load_times(graph: Path, repeats: int) -> Mapping[str, float]:
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def _cpu(run: Callable[[], object], calls: int = 50) -> float:
+def _cpu(run: Callable[[], object]) -> float:
     begin = time.process_time()
-    for _ in range(calls):
+    for _ in range(_CALLS):
         run()
-    return (time.process_time() - begin) / calls
+    return (time.process_time() - begin) / _CALLS
 
 
 def _chain(kinds: list[tuple[str, str]]) -> ir.Model:
