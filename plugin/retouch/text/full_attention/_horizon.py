@@ -16,7 +16,8 @@ class Horizon:
 
     They hold masks alone, which say little more than how long the text is (suffix dropout, as in DPad,
     https://arxiv.org/abs/2508.14148, which keeps some of the far ones). Nothing of them is used, so nothing of them
-    grows old. Rows that come into view are computed.
+    grows old. Rows that come into view are computed. A text's first forward computes everything, as under every policy,
+    and sees it.
 
     Attributes:
         policy: the cache.
