@@ -15,18 +15,31 @@ from retouch.session._prepared import Source, prepare
 from retouch.session._regions import ActiveRegion
 from retouch.session._run import STATES
 from retouch.session._runtime import Runtime
+from retouch.session._samples import Samples
 from retouch.session._states_read import StatesRead, cached_inputs
 
 
 @dataclass(frozen=True, eq=False)
 class Edit:
-    """What an edit is to compute: the region's rows, for these feeds, over the states of that run."""
+    """What an edit is to compute: the region's rows, for these feeds, over the states of that run.
+
+    Attributes:
+        run: id of the base run.
+        feeds: all feeds, those that do not change as well.
+        region: what to compute.
+        change: where the editable feed changes.
+        expectation: GroupNorm moments, and the error to expect.
+        choice_seconds: how long that took to find.
+        samples: which of the rows each sample of a batch may change, if that is not the same for all.
+    """
 
     run: str
     feeds: Mapping[str, Value]
     region: ActiveRegion
     change: Change | None
     expectation: Expectation
+    choice_seconds: float
+    samples: Samples | None = None
 
     @property
     def group_norm(self) -> Moments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 
 from retouch.engines.ort import WeightStorage
@@ -16,11 +17,12 @@ from retouch.session._report import Report, Seconds, summary
 from retouch.session._result import Result
 from retouch.session._run import Run, arrays
 from retouch.session._runtime import Runtime
+from retouch.session._samples import own_outputs
 
 
 def execute(runtime: Runtime, edit: Edit, start: float, *, fallback: bool, record: bool) -> Result:
     """The result of an edit that began at that time, on the path that is faster."""
-    indexed = time.perf_counter() - start
+    indexed = time.perf_counter() - start - edit.choice_seconds
     dense, reason = dense_reason(runtime, edit, fallback=fallback)
     refused = None if dense else refusal(runtime, edit, record=record)
     if refused is not None:
@@ -57,12 +59,16 @@ def finish(
         indexed: time that active rows took before.
         stacked: number of edits in the same run.
     """
+    outcome = _own(runtime, edit, outcome)
+    if edit.samples is not None:
+        reason += f"; computed where any of {len(edit.samples.active)} samples has its region"
     _check(runtime, outcome)
     seconds = Seconds(
         total=time.perf_counter() - start,
         index=indexed + outcome.index_seconds,
         prepare=outcome.prepare_seconds,
         run=outcome.run_seconds,
+        choose=edit.choice_seconds,
     )
     report = _report(runtime, edit, outcome, dense=dense, reason=reason, seconds=seconds, stacked=stacked)
     return Result(arrays(outcome.outputs), report, partial(_commit, runtime, edit, outcome, dense), outcome.outputs)
@@ -73,8 +79,14 @@ def _run(runtime: Runtime, edit: Edit, *, dense: bool, record: bool) -> Outcome:
 
 
 def _commit(runtime: Runtime, edit: Edit, outcome: Outcome, dense: bool) -> Run:
-    recorded = outcome if outcome.updates is not None else _run(runtime, edit, dense=dense, record=True)
-    return commit_edit(runtime, edit, recorded)
+    if outcome.updates is None:
+        outcome = _own(runtime, edit, _run(runtime, edit, dense=dense, record=True))
+    return commit_edit(runtime, edit, outcome)
+
+
+def _own(runtime: Runtime, edit: Edit, outcome: Outcome) -> Outcome:
+    """What was computed, every sample within its own rows."""
+    return replace(outcome, outputs=own_outputs(runtime, edit.run, edit.samples, outcome.outputs))
 
 
 def _check(runtime: Runtime, outcome: Outcome) -> None:

@@ -95,12 +95,6 @@ def as_region(region: Region | NDArray[np.bool_], policy: str | RegionPolicy | N
     if isinstance(region, Region):
         return region if policy is None else Region.from_mask(region.mask, policy)
     given: object = region
-    if isinstance(given, list | tuple) and any(isinstance(item, Region) for item in given):
-        raise RegionError(
-            f"Expected one Region, got a {type(given).__name__} of {len(given)}: an edit computes the same rows of "
-            "every image of a batch. Pass their union, Region.from_mask(a.mask | b.mask); or make a base run of one "
-            "image and pass edit_many an EditRequest per region."
-        )
     if not isinstance(given, np.ndarray):
         raise RegionError(f"Expected a Region or a boolean numpy array, got {type(given).__name__}.")
     return Region.from_mask(region) if policy is None else Region.from_mask(region, policy)

@@ -25,12 +25,14 @@ class Seconds:
         index: active rows and index inputs.
         prepare: inputs that depend only on the base run and the conditions.
         run: the engine.
+        choose: what the edit moves, what error to expect, and which GroupNorm moments it takes.
     """
 
     total: float
     index: float
     prepare: float
     run: float
+    choose: float
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,8 @@ class Report:
             "states": f"{self.states_used}, {self.states_bytes / 2**20:.1f} MiB",
             "prepared": _prepared(self),
             "time": f"{1e3 * self.seconds.total:.1f} ms (index {1e3 * self.seconds.index:.1f}, "
-            f"prepare {1e3 * self.seconds.prepare:.1f}, run {1e3 * self.seconds.run:.1f})",
+            f"prepare {1e3 * self.seconds.prepare:.1f}, choose {1e3 * self.seconds.choose:.1f}, "
+            f"run {1e3 * self.seconds.run:.1f})",
             "engine": f"{self.engine}, {self.threads} thread{'s' if self.threads > 1 else ''}",
         }
         if self.weights is not WeightStorage.FLOAT32:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,18 +11,25 @@ from numpy.typing import ArrayLike, NDArray
 from retouch.errors import RetouchError
 from retouch.region import Region, RegionPolicy
 
+RegionLike = Region | NDArray[np.bool_]
+"""What is to be computed: a region, or a boolean mask of the editable positions."""
+
+RegionsLike = RegionLike | Sequence[RegionLike | None]
+"""The same, of all samples of a batch or of each; ``None`` leaves a sample as it is."""
+
 
 @dataclass(frozen=True, eq=False)
 class EditRequest:
     """An edit for :meth:`EditSession.edit_many`; see :meth:`EditSession.edit`.
 
     Attributes:
-        region: what to compute: a region, or a boolean mask of the editable positions.
+        region: what to compute: a region, or a boolean mask of the editable positions; or a list of them, one for each
+            sample of a batch.
         feeds: the feeds that change.
         policy: how far around the region to compute; ``None`` means the region's own, for a mask the default.
     """
 
-    region: Region | NDArray[np.bool_]
+    region: RegionsLike
     feeds: Mapping[str, ArrayLike] = field(default_factory=dict)
     policy: str | RegionPolicy | None = None
 

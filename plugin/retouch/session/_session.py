@@ -10,28 +10,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from retouch.bundle import Bundle
 from retouch.engines import Value
 from retouch.engines.ort import Provider, WeightStorage, checked_weights
 from retouch.errors import RetouchError, RunError
-from retouch.region import Region, RegionPolicy
-from retouch.session._change import change_of
-from retouch.session._edit import Edit
+from retouch.region import RegionPolicy
 from retouch.session._engines import ORT, checked_engine, make_store, start_engine
 from retouch.session._execute import execute
-from retouch.session._feeds import feed_values, merged_feeds
+from retouch.session._feeds import feed_values
 from retouch.session._finite import check_finite
-from retouch.session._frozen import check_conditions
 from retouch.session._load_run import load_run
-from retouch.session._mode import GroupNormMode, checked_mode, edit_spec
+from retouch.session._mode import GroupNormMode, checked_mode
 from retouch.session._preload import preload
-from retouch.session._regions import as_region
-from retouch.session._request import EditRequest, checked_requests
+from retouch.session._request import EditRequest, RegionsLike, checked_requests
+from retouch.session._resolve import resolved
 from retouch.session._result import Result
-from retouch.session._run import FEEDS, STATES, Run, keep_run, states_of
+from retouch.session._run import Run, keep_run, states_of
 from retouch.session._runtime import Runtime
 from retouch.session._stack import execute_many
 from retouch.states import StateStore
@@ -171,7 +167,7 @@ class EditSession:
         run: Run | str,
         feeds: Mapping[str, ArrayLike] | None = None,
         *,
-        region: Region | NDArray[np.bool_],
+        region: RegionsLike,
         policy: str | RegionPolicy | None = None,
         group_norm: GroupNormMode | None = None,
         fallback: bool = True,
@@ -182,7 +178,9 @@ class EditSession:
         Args:
             run: the base run, or its id.
             feeds: the feeds that change; the others are the base run's.
-            region: what to compute: a region, or a boolean mask of the editable positions.
+            region: what to compute: a region, or a boolean mask of the editable positions. Of a batch, a list of them
+                gives every sample its own, ``None`` for none: rows of all are computed, and no sample changes
+                in rows that are not its own.
             policy: how far around the region to compute; ``None`` means the region's own, for a mask the default.
             group_norm: how GroupNorm sees the edit; ``None`` means as the session was told.
             fallback: whether a full run may be made, and merged, where it was measured to be faster.
@@ -197,7 +195,7 @@ class EditSession:
         start = time.perf_counter()
         runtime = self._opened()
         mode = self._group_norm if group_norm is None else checked_mode(group_norm)
-        edit = self._resolved(
+        edit = resolved(
             runtime, self._id_of(run, runtime), EditRequest(region, {} if feeds is None else feeds, policy), mode
         )
         return execute(runtime, edit, start, fallback=fallback, record=record)
@@ -233,8 +231,8 @@ class EditSession:
         runtime = self._opened()
         mode = self._group_norm if group_norm is None else checked_mode(group_norm)
         run_id = self._id_of(run, runtime)
-        resolved = [self._resolved(runtime, run_id, request, mode) for request in checked_requests(edits)]
-        return execute_many(runtime, resolved, start, fallback=fallback)
+        found = [resolved(runtime, run_id, request, mode) for request in checked_requests(edits)]
+        return execute_many(runtime, found, start, fallback=fallback)
 
     def runs(self) -> tuple[str, ...]:
         """The ids of the runs that are kept for this bundle; the one used last comes last."""
@@ -267,20 +265,6 @@ class EditSession:
         engine = start_engine(self._engine, bundle, self._providers, self._threads, self._weights)
         engine.relieved_by(store.relieve)
         return Runtime.start(bundle, engine, store, self._group_norm, self._weights)
-
-    @staticmethod
-    def _resolved(runtime: Runtime, run_id: str, request: EditRequest, mode: GroupNormMode) -> Edit:
-        """What an edit asks for, with the run's own feeds where none are given."""
-        kept = runtime.store.get(run_id, runtime.bundle.fingerprint, FEEDS)
-        changed = feed_values(runtime.engine, runtime.manifest.inputs, request.feeds, partial=True)
-        active = runtime.regions.active(as_region(request.region, request.policy))
-        merged = merged_feeds(kept, changed)
-        states = runtime.store.get(run_id, runtime.bundle.fingerprint, STATES).keys()
-        change = change_of(runtime.manifest.editable, kept, merged, active.editable)
-        policy = active.region.policy
-        expectation = runtime.expectations.of(run_id, kept, merged, change, policy, mode, states)
-        check_conditions(runtime.manifest, edit_spec(runtime.manifest, expectation.moments)[1], kept, merged)
-        return Edit(run_id, merged, active, change, expectation)
 
     @staticmethod
     def _id_of(run: Run | str, runtime: Runtime) -> str:
