@@ -1,4 +1,4 @@
-"""Parts of one value joined again become one Gather: rolled positions, repeated edges, swapped halves.
+"""Parts of one value joined again become one Gather: rolled positions, repeated edges, swapped halves; or that value.
 
 Slice, Split, Expand, Tile and Gather along an axis, joined by Concat along that axis. Only the analysis reads it.
 """
@@ -93,6 +93,11 @@ def _positions(node: ir.Node, value: ir.Value, axis: int) -> list[int] | None:
 
 def _replace(graph: ir.Graph, node: ir.Node, reads: _Reads, axis: int, number: int) -> None:
     root, positions = reads
+    if positions == list(range(shape_of(root)[axis])):
+        # Taken apart and joined as it was: blocks of FLUX hand text and image tokens to one another like that.
+        made = ir.Node("", "Identity", [root], name=f"{node.name}_whole")
+        ir.convenience.replace_nodes_and_values(graph, node, [node], [made], node.outputs, made.outputs)
+        return
     indices = constant_value(f"fused_take_{number}", np.array(positions, np.int64))
     graph.register_initializer(indices)
     made = ir.Node("", "Gather", [root, indices], [ir.AttrInt64("axis", axis)], name=f"{node.name}_take")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -107,7 +110,7 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "sd35": ("SD3Transformer2DModel", {**SD3, "qk_norm": "rms_norm", "dual_attention_layers": (0,)}),
     "flux": (
         "FluxTransformer2DModel",
-        {**TRANSFORMER, "patch_size": 1, "in_channels": 8, "num_layers": 1, "num_single_layers": 1,
+        {**TRANSFORMER, "patch_size": 1, "in_channels": 8, "num_layers": 1, "num_single_layers": 2,
          "joint_attention_dim": 8, "pooled_projection_dim": 8, "guidance_embeds": True, "axes_dims_rope": (2, 2, 4)},
     ),
     "controlnet": (
@@ -129,6 +132,19 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
          "intermediate_size": 32, "max_position_embeddings": 16},
     ),
 }  # fmt: skip
+
+STABLE_DIFFUSION = {
+    "_class_name": "StableDiffusionPipeline",
+    "_diffusers_version": "0.35.0",
+    "vae": ["diffusers", "AutoencoderKL"],
+    "text_encoder": ["transformers", "CLIPTextModel"],
+    "tokenizer": ["transformers", "CLIPTokenizer"],
+    "unet": ["diffusers", "UNet2DConditionModel"],
+    "scheduler": ["diffusers", "DDIMScheduler"],
+    "safety_checker": [None, None],
+    "feature_extractor": [None, None],
+    "requires_safety_checker": False,
+}
 
 
 @pytest.fixture(scope="session")
@@ -157,3 +173,56 @@ def tiny() -> Tiny:
         return model.eval()
 
     return make
+
+
+@pytest.fixture(scope="session")
+def pipeline(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a Stable Diffusion pipeline of tiny models."""
+    import diffusers
+    import torch
+    import transformers
+
+    folder = tmp_path_factory.mktemp("pipeline") / "Stable Diffusion"
+    # Their attentions are tested one by one in test_families.py.
+    tiny("brief").save_pretrained(folder / "unet")
+    tiny("autoencoder", mid_block_add_attention=False).save_pretrained(folder / "vae")
+    torch.manual_seed(0)
+    text = transformers.CLIPTextConfig(
+        vocab_size=32, hidden_size=8, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
+        max_position_embeddings=5, projection_dim=8,
+    )  # fmt: skip
+    transformers.CLIPTextModel(text).save_pretrained(folder / "text_encoder")
+    diffusers.DDIMScheduler().save_pretrained(folder / "scheduler")
+    (folder / "tokenizer").mkdir()
+    (folder / "tokenizer" / "vocab.json").write_text("{}")
+    (folder / "model_index.json").write_text(json.dumps(STABLE_DIFFUSION))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def painter() -> Callable[[Path], SimpleNamespace]:
+    """Loads diffusers' pipeline for ONNX Runtime from an exported directory, with what it makes of a prompt's token."""
+
+    def load(out: Path) -> SimpleNamespace:
+        import diffusers
+        from diffusers import OnnxRuntimeModel, OnnxStableDiffusionPipeline
+
+        names = ("unet", "vae_encoder", "vae_decoder", "text_encoder")
+        parts = {name: OnnxRuntimeModel.from_pretrained(out / name, provider_options=None) for name in names}
+        loaded = OnnxStableDiffusionPipeline(
+            **parts, tokenizer=None, scheduler=diffusers.DDIMScheduler.from_pretrained(out / "scheduler"),
+            safety_checker=None, feature_extractor=None, requires_safety_checker=False,
+        )  # fmt: skip
+        loaded.set_progress_bar_config(disable=True)
+        latents = np.random.default_rng(0).standard_normal((1, 4, 8, 8)).astype(np.float32)
+
+        def call(token: int) -> np.ndarray:
+            prompt = [parts["text_encoder"](input_ids=np.full((1, 5), i, np.int32))[0] for i in (token, 0)]
+            return loaded(
+                prompt_embeds=prompt[0], negative_prompt_embeds=prompt[1], latents=latents, height=64, width=64,
+                num_inference_steps=2, output_type="np",
+            ).images  # fmt: skip
+
+        return SimpleNamespace(pipeline=loaded, parts=parts, call=call, latents=latents)
+
+    return load
