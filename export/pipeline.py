@@ -35,7 +35,7 @@ from retouch.export.load import LoadedModel, load_model
 from retouch.export.model_shapes import dtype_of, shape_of
 from retouch.export.plain_forms import spell_plainly
 from retouch.export.plan import check_coverage, plan_rows
-from retouch.export.precision import convert, refuse_bfloat16
+from retouch.export.precision import check_precision, convert, refuse_bfloat16
 from retouch.export.rewrite import EditModels, rewrite, rewrite_stacked
 from retouch.export.shared_weights import SharedWeights
 from retouch.export.verify import Verifier, example_feeds, masked_reference
@@ -44,6 +44,7 @@ from retouch.export.weights import WeightsFile
 __all__ = ["ExportOptions", "export_onnx"]
 
 PRODUCER = "retouch 0.1.0"
+_SINGLE = "float32"
 
 
 @dataclass(frozen=True)
@@ -134,11 +135,15 @@ def _cleaned(model: str | os.PathLike[str], options: ExportOptions, say: Callabl
     say("load")
     loaded = load_model(model)
     if options.precision is not None:
-        convert(loaded.model, options.precision, say)
+        check_precision(options.precision)
+        # Clean-up does not compute in bfloat16; and what stays single in float16 is found by types, which it infers.
+        convert(loaded.model, _SINGLE, say)
     elif options.verify:
         refuse_bfloat16(loaded.model.graph)
     say("clean up")
     clean_up(loaded.model, options.fix or {})
+    if options.precision not in (None, _SINGLE):
+        convert(loaded.model, str(options.precision), say)
     hoist_scales(loaded.model)
     divide_rms(loaded.model)
     return loaded

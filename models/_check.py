@@ -15,8 +15,13 @@ _TOLERANCES = {"float64": 1e-3, "float32": 1e-3, "float16": 3e-2}
 """Largest error by type, relative to the output's scale: other orders of sums, other precision of rotary tables."""
 
 
-def check_outputs(path: Path, graph: Traced) -> float:
+def check_outputs(path: Path, graph: Traced, precision: str | None = None) -> float:
     """The largest error of the outputs of a graph file, relative to their scale.
+
+    Args:
+        path: the file.
+        graph: what the module gives.
+        precision: what the graph was converted to; ``None`` if it computes like the module.
 
     Raises:
         VerificationError: the graph cannot be run, or its outputs differ from the module's.
@@ -26,15 +31,21 @@ def check_outputs(path: Path, graph: Traced) -> float:
         expected = graph.outputs[name].astype(np.float64)
         scale = float(np.abs(expected).max()) or 1.0
         error = float(np.abs(got.astype(np.float64) - expected).max()) / scale
-        allowed = _TOLERANCES.get(graph.outputs[name].dtype.name, 0.0)
+        dtype = graph.outputs[name].dtype.name
+        allowed = max(_TOLERANCES.get(one, 0.0) for one in (dtype, precision or dtype))
         if not error <= allowed:
             raise VerificationError(
                 f"The output {name!r} of the ONNX graph differs from the torch model's by {error:.1e} of its scale "
-                f"(allowed {allowed:.0e}): torch exported another computation. "
-                "Try another opset, or export the model to ONNX by other means."
+                f"(allowed {allowed:.0e}): {_cause(precision)}"
             )
         errors.append(error)
     return max(errors)
+
+
+def _cause(precision: str | None) -> str:
+    if precision == "float16":
+        return "values of this model are too large or too small for float16. Export this component with float32."
+    return "torch exported another computation. Try another opset, or export the model to ONNX by other means."
 
 
 def _run(path: Path, graph: Traced) -> dict[str, np.ndarray]:

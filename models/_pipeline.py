@@ -22,16 +22,17 @@ from typing import Any
 from retouch.bundle import Bundle, is_engine_file
 from retouch.errors import ExportError
 from retouch.export import ExportOptions
+from retouch.export.precision import convert
 from retouch.files import Kind, StagedDirectory
 from retouch.models._adapter import Adapter
 from retouch.models._check import check_outputs
 from retouch.models._export import bundle_of, traced
 from retouch.models._input import Role
-from retouch.models._load import CONFIG, load_module, model_class, read_json
+from retouch.models._load import CONFIG, load_module, read_json
 from retouch.models._options import TorchOptions
+from retouch.models._pipeline_parts import check_precisions, parts_of, precision_of
 from retouch.models._pipeline_sizes import component_options
 from retouch.models._plain_graph import share_with_bundle
-from retouch.models._registry import adapters_of
 from retouch.models._torch_onnx import TorchGraph
 
 __all__ = ["export_pipeline", "is_pipeline"]
@@ -82,17 +83,17 @@ def export_pipeline(
         VerificationError: a graph differs from the module it was traced from, or from its reference.
     """
     source, root = Path(pipeline), Path(output)
-    if options is not None and options.export.precision is not None:
-        raise ExportError("--precision is for single models: the graphs beside the bundles would stay as they are.")
     index = read_json(source / _INDEX)
     share = None if options is None else options.export.share
     if share is not None and not (Path(share) / _RECORD).is_file():
         raise ExportError(f"Expected an exported pipeline to share weights with, got {share}, which has no {_RECORD}.")
+    names = [name for name, kind in index.items() if isinstance(kind, list) and kind[0] is not None]
+    options = options or TorchOptions()
+    check_precisions(options, [folder for name in names for folder, _ in parts_of(source, name)])
     with StagedDirectory(root, _PIPELINE) as staged:
-        writer = _Writer(source, staged.path, options or TorchOptions(), tell or (lambda _: None))
-        for name, kind in index.items():
-            if isinstance(kind, list) and kind[0] is not None:
-                writer.component(name)
+        writer = _Writer(source, staged.path, options, tell or (lambda _: None))
+        for name in names:
+            writer.component(name)
         writer.finish()
         staged.finish()
     edited = [folder for folder, entry in writer.record.items() if "bundle" in entry]
@@ -111,18 +112,15 @@ class _Writer:
 
     def component(self, name: str) -> None:
         """Exports a component, or copies one that has no adapter."""
-        directory = self.source / name
-        adapters = adapters_of(model_class(directory)) if (directory / CONFIG).is_file() else ()
-        if not adapters:
+        directory, parts = self.source / name, parts_of(self.source, name)
+        if not parts:
             self.say(f"copy {name}")
             shutil.copytree(directory, self.target / name)
             return
         self.say(f"read {name}")
         module = load_module(directory)
-        part = "controlled" if name == "unet" and (self.source / "controlnet").is_dir() else None
-        for adapter in [item for item in adapters if item.part == part] or adapters:
+        for folder, adapter in parts:
             options = component_options(self.source, name, adapter, self.options)
-            folder = adapter.folder or name
             self.say(f"export {folder}")
             self._export(directory, folder, traced(module, adapter, options, self.say), adapter)
 
@@ -132,15 +130,21 @@ class _Writer:
         shutil.copyfile(directory / CONFIG, target / CONFIG)
         plain = target / _PLAIN / _GRAPH
         plain.parent.mkdir()
+        precision = precision_of(self.options, folder)
+        if precision is not None:
+            # Inputs and outputs stay single, so that components of any precision fit together.
+            convert(graph.model, precision, self.say, edges=False)
         traced_graph = graph.save(plain)
         del graph  # and with it the weights
-        check_outputs(plain, traced_graph)
+        check_outputs(plain, traced_graph, precision)
         roles = {role: [item.name for item in traced_graph.inputs if item.role is role] for role in Role}
         entry: dict[str, Any] = {"family": adapter.family, "graph": f"{folder}/{_GRAPH}"}
+        if precision is not None:
+            entry["precision"] = precision
         if roles[Role.EDITABLE]:
             bundle = bundle_of(plain, traced_graph, target / _BUNDLE, self._sharing(folder), self.say)
             self.say(f"{folder}/{_GRAPH}: {share_with_bundle(plain, target / _GRAPH, bundle)}")
-            check_outputs(target / _GRAPH, traced_graph)
+            check_outputs(target / _GRAPH, traced_graph, precision)
             entry |= {"bundle": f"{folder}/{_BUNDLE}", "editable": roles[Role.EDITABLE][0]}
         else:
             for path in plain.parent.iterdir():
@@ -150,13 +154,14 @@ class _Writer:
 
     def _sharing(self, folder: str) -> ExportOptions:
         """The options, sharing the weights of the same component of another exported pipeline if there is one."""
-        share = self.options.export.share
+        options = dataclasses.replace(self.options.export, precision=None)
+        share = options.share
         if share is None:
-            return self.options.export
+            return options
         partner = Path(share) / folder / _BUNDLE
         if not partner.is_dir():
             raise ExportError(f"Expected the exported pipeline {share} to hold {folder}/{_BUNDLE}, which it does not.")
-        return dataclasses.replace(self.options.export, share=partner)
+        return dataclasses.replace(options, share=partner)
 
     def finish(self) -> None:
         """Writes the index and the record.

@@ -17,6 +17,7 @@ from retouch.errors import EngineMissingError, VerificationError
 __all__ = ["Runner", "session_of"]
 
 _SMALL = 1 << 16
+_FLOATS = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(double)": np.float64}
 
 
 class Runner:
@@ -43,6 +44,15 @@ class Runner:
             path = Path(temporary) / "model.onnx"
             ir.save(model, path, external_data="model.bin")
             return cls(session_of(path, name, optimised=False), name)
+
+    def fitting(self, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The feeds, floating-point ones in the precision of the graph's inputs."""
+        types = {value.name: _FLOATS.get(value.type) for value in self._session.get_inputs()}
+        chosen = {name: (feed, types.get(name)) for name, feed in feeds.items()}
+        return {
+            name: feed.astype(dtype) if dtype is not None and feed.dtype.kind == "f" else feed
+            for name, (feed, dtype) in chosen.items()
+        }
 
     def run(self, feeds: Mapping[str, np.ndarray], outputs: Sequence[str] | None = None) -> dict[str, np.ndarray]:
         """The outputs by name, all of them unless some are named."""

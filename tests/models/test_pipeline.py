@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,42 +17,6 @@ from retouch import Bundle, EditSession, Region
 from retouch.errors import ExportError, ModelError
 from retouch.export import ExportOptions
 from retouch.models import Sizes, TorchOptions, export_pipeline
-
-INDEX = {
-    "_class_name": "StableDiffusionPipeline",
-    "_diffusers_version": "0.35.0",
-    "vae": ["diffusers", "AutoencoderKL"],
-    "text_encoder": ["transformers", "CLIPTextModel"],
-    "tokenizer": ["transformers", "CLIPTokenizer"],
-    "unet": ["diffusers", "UNet2DConditionModel"],
-    "scheduler": ["diffusers", "DDIMScheduler"],
-    "safety_checker": [None, None],
-    "feature_extractor": [None, None],
-    "requires_safety_checker": False,
-}
-
-
-@pytest.fixture(scope="module")
-def pipeline(tiny: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    import diffusers
-    import torch
-    import transformers
-
-    folder = tmp_path_factory.mktemp("pipeline") / "Stable Diffusion"
-    # Their attentions are tested one by one in test_families.py.
-    tiny("brief").save_pretrained(folder / "unet")
-    tiny("autoencoder", mid_block_add_attention=False).save_pretrained(folder / "vae")
-    torch.manual_seed(0)
-    text = transformers.CLIPTextConfig(
-        vocab_size=32, hidden_size=8, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
-        max_position_embeddings=5, projection_dim=8,
-    )  # fmt: skip
-    transformers.CLIPTextModel(text).save_pretrained(folder / "text_encoder")
-    diffusers.DDIMScheduler().save_pretrained(folder / "scheduler")
-    (folder / "tokenizer").mkdir()
-    (folder / "tokenizer" / "vocab.json").write_text("{}")
-    (folder / "model_index.json").write_text(json.dumps(INDEX))
-    return folder
 
 
 @dataclass(frozen=True)
@@ -72,36 +35,16 @@ def exported(pipeline: Path, tmp_path_factory: pytest.TempPathFactory) -> Export
 
 
 @pytest.fixture
-def paint(exported: Exported) -> Any:
+def paint(exported: Exported, painter: Any) -> Any:
     """The pipeline of diffusers, loaded from the exported directory, and what it makes of a prompt."""
-    import diffusers
-    from diffusers import OnnxRuntimeModel, OnnxStableDiffusionPipeline
-
-    out = exported.path
-    names = ("unet", "vae_encoder", "vae_decoder", "text_encoder")
-    parts = {name: OnnxRuntimeModel.from_pretrained(out / name, provider_options=None) for name in names}
-    loaded = OnnxStableDiffusionPipeline(
-        **parts, tokenizer=None, scheduler=diffusers.DDIMScheduler.from_pretrained(out / "scheduler"),
-        safety_checker=None, feature_extractor=None, requires_safety_checker=False,
-    )  # fmt: skip
-    loaded.set_progress_bar_config(disable=True)
-    latents = np.random.default_rng(0).standard_normal((1, 4, 8, 8)).astype(np.float32)
-
-    def call(token: int) -> np.ndarray:
-        prompt = [parts["text_encoder"](input_ids=np.full((1, 5), i, np.int32))[0] for i in (token, 0)]
-        return loaded(
-            prompt_embeds=prompt[0], negative_prompt_embeds=prompt[1], latents=latents, height=64, width=64,
-            num_inference_steps=2, output_type="np",
-        ).images  # fmt: skip
-
-    return SimpleNamespace(pipeline=loaded, parts=parts, call=call, latents=latents)
+    return painter(exported.path)
 
 
-def test_pipelines_on_onnx_runtime_load_it(exported: Exported, paint: Any) -> None:
+def test_pipelines_on_onnx_runtime_load_it(pipeline: Path, exported: Exported, paint: Any) -> None:
     out, bundles = exported.path, exported.bundles
     assert sorted(bundles) == ["unet", "vae_decoder", "vae_encoder"]
     assert "copy tokenizer" in exported.steps
-    assert json.loads((out / "model_index.json").read_text()) == INDEX
+    assert json.loads((out / "model_index.json").read_text()) == json.loads((pipeline / "model_index.json").read_text())
     assert (out / "tokenizer" / "vocab.json").is_file() and (out / "scheduler" / "scheduler_config.json").is_file()
     assert not list(out.rglob("*.safetensors"))
     described = json.loads((out / "retouch.json").read_text())["components"]
@@ -173,13 +116,9 @@ def test_an_exported_pipeline_with_other_files_in_it_is_not_replaced(pipeline: P
     assert (out / "unet" / "notes.txt").read_text() == "mine"
 
 
-def test_options_for_single_models_and_partners_that_are_none(pipeline: Path, tmp_path: Path) -> None:
-    for options, message in (
-        (ExportOptions(precision="float16"), "--precision is for single models"),
-        (ExportOptions(share=tmp_path), r"which has no retouch\.json"),
-    ):
-        with pytest.raises(ExportError, match=message):
-            export_pipeline(pipeline, tmp_path / "out", TorchOptions(export=options))
+def test_partners_that_are_none(pipeline: Path, tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match=r"which has no retouch\.json"):
+        export_pipeline(pipeline, tmp_path / "out", TorchOptions(export=ExportOptions(share=tmp_path)))
     assert not (tmp_path / "out").exists()
 
 

@@ -16,6 +16,7 @@ from retouch.calibrate import MomentExample, calibrate, calibrate_moments, calib
 from retouch.cli._example import read_example
 from retouch.cli._export_directory import export_any
 from retouch.cli._export_text import export_text
+from retouch.cli._precision import read_precisions
 from retouch.cli._run import THREADS_HELP
 from retouch.cli._steps import Steps
 from retouch.errors import ExportError
@@ -51,8 +52,11 @@ def export(
         typer.Option(help="Operator without a rule whose result at a position belongs there, such as my.domain.Foo."),
     ] = None,
     precision: Annotated[
-        Literal["float32", "float16"] | None,
-        typer.Option(help="Convert a single model first; ONNX Runtime does not run bfloat16 on CPUs."),
+        list[str] | None,
+        typer.Option(
+            metavar="[COMPONENT=]float32|float16",
+            help="Convert first, of a pipeline all components or one: unet=float16. CPUs do not run bfloat16.",
+        ),
     ] = None,
     share: Annotated[
         Path | None,
@@ -80,6 +84,7 @@ def export(
         export_text(model, output)
         return
     feeds = read_example(example, model)
+    common, components = read_precisions(precision or [])
     options = ExportOptions(
         editable=editable,
         axes=_axes(axes),
@@ -87,12 +92,12 @@ def export(
         example=feeds or None,
         text=text,
         keeps_positions=tuple(keeps_positions or ()),
-        precision=precision,
+        precision=common,
         share=share,
         min_coverage=min_coverage,
     )
     with Steps() as steps:
-        bundles = export_any(model, output, options, part=part, opset=opset, tell=steps.begin)
+        bundles = export_any(model, output, options, part=part, opset=opset, precisions=components, tell=steps.begin)
         measured = {
             name: _measured(bundle, feeds, threads, steps) if with_calibration else None
             for name, bundle in bundles.items()

@@ -23,6 +23,7 @@ def export_any(
     *,
     part: str | None = None,
     opset: int | None = None,
+    precisions: Mapping[str, str] | None = None,
     tell: Tell,
 ) -> Mapping[str, Bundle]:
     """The bundles of an ONNX file, a torch model or a pipeline, by the component's folder or the output's name.
@@ -33,8 +34,12 @@ def export_any(
         options: how to export; ``fix`` holds the sizes of open dims, or those that a torch model is traced with.
         part: part of a torch model.
         opset: opset of the graph that a torch model becomes.
+        precisions: precisions of single components of a pipeline, by folder.
         tell: called with one line before every step.
     """
+    if precisions and not is_pipeline(model):
+        named = ", ".join(f"{name}={precision}" for name, precision in precisions.items())
+        raise ExportError(f"Only pipelines have components to name, got --precision {named}. Give the precision alone.")
     if not model.is_dir():
         if part is not None or opset is not None:
             raise ExportError("--part and --opset are for torch models; an .onnx file is taken as it is.")
@@ -44,7 +49,7 @@ def export_any(
     if is_pipeline(model):
         if part is not None or options.editable is not None or options.example is not None:
             raise ExportError("--part, --input and --example are for single models; a pipeline's adapters know theirs.")
-        return export_pipeline(model, output, torch, tell=tell)
+        return export_pipeline(model, output, dataclasses.replace(torch, precisions=precisions or {}), tell=tell)
     return {output.name: export_torch(model, output, torch, tell=tell)}
 
 

@@ -128,7 +128,10 @@ def test_frozen_text_costs_nothing(order: str, tmp_path: Path) -> None:
     assert "recomputed" not in {row.plan for row in bundle.manifest.plan}
     assert bundle.manifest.stacked["cached"].graph is not None
     assert "all_rows" not in bundle.manifest.verification
+    # What frozen text makes an edit of all rows miss is no fault, and said.
+    assert 1e-3 < bundle.manifest.verification["frozen_text.cached"] < 2.0
     recomputed = exported(order, tmp_path, "recompute")
+    assert "frozen_text.cached" not in recomputed.manifest.verification
     counts = {grid.id: 1 for grid in bundle.manifest.grids}
     assert bundle.manifest.flop_ratio(counts) <= recomputed.manifest.flop_ratio(counts)
 

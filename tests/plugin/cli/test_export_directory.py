@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,13 @@ def test_export_of_a_directory(call: Any, language_model: Path, tmp_path: Path) 
     [
         (["--fix", "rows=12"], "Expected --fix of a torch model to name batch, height, width, text, tokens, got rows"),
         (["--part", "decoder"], "has the parts none (the whole model), got 'decoder'"),
+        (["--precision", "unet=float16"], "Only pipelines have components to name, got --precision unet=float16"),
+        (["--precision", "float8"], "Expected precision to be 'float32' or 'float16', got 'float8'"),
+        (
+            ["--precision", "=float16"],
+            "Expected --precision PRECISION or --precision COMPONENT=PRECISION, got '=float16'",
+        ),
+        (["--precision", "float16", "--precision", "float32"], "--precision gives everything two precisions"),
     ],
 )
 def test_options_that_do_not_fit(
@@ -46,6 +54,26 @@ def test_options_that_do_not_fit(
     called = call("export", language_model, "-o", tmp_path / "b", *options)
     assert called.code == 2
     assert message in called.error
+
+
+def test_components_of_a_pipeline_have_their_precisions(call: Any, tmp_path: Path) -> None:
+    import diffusers
+
+    blocks = {"sample_size": 8, "block_out_channels": (8,), "layers_per_block": 1, "norm_num_groups": 4}
+    unet = {"down_block_types": ("DownBlock2D",), "up_block_types": ("UpBlock2D",), "add_attention": False}
+    diffusers.UNet2DModel(**blocks, **unet).save_pretrained(tmp_path / "ddpm" / "unet")
+    diffusers.DDIMScheduler().save_pretrained(tmp_path / "ddpm" / "scheduler")
+    index = {"unet": ["diffusers", "UNet2DModel"], "scheduler": ["diffusers", "DDIMScheduler"]}
+    (tmp_path / "ddpm" / "model_index.json").write_text(json.dumps(index))
+    common = ("export", tmp_path / "ddpm", "-o", tmp_path / "out", "--no-calibrate")
+    called = call(*common, "--precision", "decoder=float16")
+    assert called.code == 2
+    assert "Expected precisions of components among 'unet', got one of 'decoder'" in called.error
+    called = call(*common, "--precision", "unet=float16")
+    assert called.code == 0, called.stderr
+    assert "to float16" in called.stderr
+    described = json.loads((tmp_path / "out" / "retouch.json").read_text())["components"]
+    assert described["unet"]["precision"] == "float16"
 
 
 def test_torch_options_of_a_file(call: Any, image_model: Path, tmp_path: Path) -> None:
