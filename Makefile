@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 HEADERS := build/ort-headers
 NATIVE := CMakeLists.txt $(shell find ort_ep -name '*.cc' -o -name '*.h' -o -name '*.inc' -o -name '*.map' -o -name '*.cmake' -o -name CMakeLists.txt)
 
-.PHONY: bench bench-drop-in bench-families bench-size bench-text bench-text-large code-lm-evaluate code-lm-train demo demo-terrain demo-text kernels plugins ort-ops fidelity generations-study norm-study scenes-train soak text-caches text-full-train validate test test-fast test-native test-optimum test-ort-matrix lint clean bench-kernels
+.PHONY: bench bench-drop-in bench-families families bench-size bench-text bench-text-large code-lm-evaluate code-lm-train demo demo-terrain demo-text kernels plugins ort-ops fidelity generations-study norm-study scenes-train soak text-caches text-full-train validate test test-fast test-native test-optimum test-ort-matrix lint clean bench-kernels
 
 # The execution provider needs C headers of ONNX Runtime. Without them the package has no library, and says so.
 $(HEADERS)/.tried:
@@ -35,18 +35,24 @@ bench bench-drop-in bench-families bench-kernels bench-size bench-text bench-tex
 bench: $(STAMP)
 	$(BIN)/python -m retouch.validation.benchmarks --build build/bench --out out/bench --page docs/benchmarks.md
 
-# Takes about an hour the first time, for the exports; bundles are kept in build/families. FAMILIES=dit,flux chooses.
+# Takes about an hour, for the exports; bundles are kept in build/families. FAMILIES=dit,flux chooses. `make families` makes
+# the bundles only and may run beside other work; EARLIER=1 then measures them even if the exporter changed since.
+BENCH_FAMILIES = $(BIN)/python -m retouch.validation.benchmarks.families $(if $(FAMILIES),--families $(FAMILIES)) \
+	$(if $(EARLIER),--earlier) --build build/families --out out/families --page docs/families.md
 bench-families: $(STAMP)
-	$(BIN)/python -m retouch.validation.benchmarks.families $(if $(FAMILIES),--families $(FAMILIES)) \
-		--build build/families --out out/families --page docs/families.md
+	$(BENCH_FAMILIES)
+
+families: $(STAMP)
+	$(BENCH_FAMILIES) --export-only
 
 # Single layers on the execution provider's kernels: takes about two minutes; measure on a quiet machine. ROWS=8,32 chooses.
 bench-kernels: $(STAMP)
 	$(BIN)/python -m retouch.validation.kernels $(if $(ROWS),--rows $(ROWS))
 
-# Exports a model of 3.4 GB twice: needs 10 GB of memory and 20 GB of disk.
+# Exports a model of 3.4 GB twice: needs 10 GB of memory and 20 GB of disk. KINDS=torch or KINDS=onnx makes one of them (the
+# second reads what the first leaves behind). Memory is measured, so other work may run beside it.
 bench-size: $(STAMP)
-	$(BIN)/python -m retouch.validation.size --build build/size --out out/size --page docs/size.md
+	$(BIN)/python -m retouch.validation.size $(if $(KINDS),--kinds $(KINDS)) --build build/size --out out/size --page docs/size.md
 
 # Takes about ten minutes; measure on a quiet machine. docs/text.md has the figures.
 bench-text: $(STAMP)
@@ -118,9 +124,11 @@ code-lm-evaluate: $(STAMP)
 	$(BIN)/python -m retouch.validation.text.evaluate --patterns $(CODE_LM)/patterns/model \
 		--python $(CODE_LM)/python/model --causal $(CODE_LM)/causal/model
 
-# Takes about ten minutes; writes the tables and the picture of docs/group-norm.md. Measure on a quiet machine.
+# Takes about ten minutes; writes the tables and the picture of docs/group-norm.md. Errors may be measured beside other
+# work (PART=errors), times on a quiet machine only (PART=times, a minute once the bundles of the errors are there).
 norm-study: $(STAMP)
-	$(BIN)/python -m retouch.validation.moments --out out/norm-study --write docs/group-norm.md
+	$(BIN)/python -m retouch.validation.moments --out out/norm-study --write docs/group-norm.md \
+		$(if $(filter errors,$(PART)),--no-times) $(if $(filter times,$(PART)),--no-errors)
 
 # Takes about three minutes; the report is out/validation/report/report.html.
 validate: $(STAMP)

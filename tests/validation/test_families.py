@@ -32,8 +32,8 @@ TINY = Family(
 )  # fmt: skip
 
 
-def run(folder: Path, names: str | None = None) -> None:
-    main(names, folder / "build", folder / "out", folder / "docs" / "families.md", repeats=1)
+def run(folder: Path, names: str | None = None, **more: bool) -> None:
+    main(names, folder / "build", folder / "out", folder / "docs" / "families.md", repeats=1, **more)
 
 
 def test_one_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,9 +60,27 @@ def test_one_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(command._kept(tmp_path / "out" / "families.json", written["facts"], tmp_path / "build")) == ["tiny"]
 
 
+def test_bundles_are_made_beforehand_and_measured_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (catalogue, command):
+        monkeypatch.setattr(module, "FAMILIES", MappingProxyType({TINY.name: TINY}))
+    run(tmp_path, measure=False)
+    assert not (tmp_path / "out").exists() and not (tmp_path / "docs").exists()
+    stamp = tmp_path / "build" / "tiny.key"
+    made = stamp.read_text()
+    stamp.write_text("an earlier state")
+    run(tmp_path, earlier=True)
+    page = (tmp_path / "docs" / "families.md").read_text()
+    assert "earlier state of the exporter than there was when they were measured: a tiny language model." in page
+    assert stamp.read_text() == "an earlier state"
+    run(tmp_path)
+    assert "earlier state" not in (tmp_path / "docs" / "families.md").read_text()
+    assert stamp.read_text() == made
+
+
 def test_figures_are_kept_while_their_bundle_is_there(tmp_path: Path) -> None:
     written = tmp_path / "families.json"
-    entry = {"name": "x", "title": "", "rows": [], "gflop": 1.0, "coverage": 1.0, "dense": 0, "error": 0.0, "edits": []}
+    entry = {"name": "x", "title": "", "rows": [], "gflop": 1.0, "coverage": 1.0, "dense": 0, "error": 0.0, "edits": [],
+             "earlier": False}  # fmt: skip
     written.write_text(json.dumps({"facts": {"rounds": 9, "date": "1"}, "families": [{**entry, "key": "as made"}]}))
     assert not command._kept(written, {"rounds": 9, "date": "2"}, tmp_path)
     (tmp_path / "x.key").write_text("as made")

@@ -61,3 +61,14 @@ def test_page() -> None:
 def test_a_process_that_fails_is_reported(tmp_path: Path) -> None:
     with pytest.raises(command.ExportError, match="'onnx' ended with 1"):
         list(command._lines(Request(kind="onnx", folder=str(tmp_path), small=True)))
+
+
+def test_the_other_half_is_kept_on_the_same_system(tmp_path: Path) -> None:
+    written = tmp_path / "size.json"
+    entry = {"kind": "torch", "weights": 1, "bundle": 2, "verification": {}, "steps": []}
+    written.write_text(json.dumps({"facts": {"system": "this", "date": "1"}, "exports": [entry]}))
+    assert list(command._kept(written, {"system": "this", "date": "2"})) == ["torch"]
+    assert not command._kept(written, {"system": "other", "date": "2"})
+    with pytest.raises(command.ExportError, match="among torch, onnx, got tensorrt"):
+        command.main(tmp_path / "build", tmp_path, tmp_path / "size.md", kinds="tensorrt")
+    assert not (tmp_path / "build").exists()

@@ -69,10 +69,18 @@ def calibrated_bundle(subject: Subject, build: Path, say: Say) -> Bundle:
     return kept_bundle(build / subject.name, key_of(sha256_of(subject.model), _SOURCES), made, say)
 
 
-def kept_bundle(directory: Path, key: str, make: Callable[[Path], None], say: Say) -> Bundle:
-    """The bundle in a directory if it was made under that key, else one made now."""
+def kept_bundle(directory: Path, key: str, make: Callable[[Path], None], say: Say, *, earlier: bool = False) -> Bundle:
+    """The bundle in a directory if it was made under that key, else one made now.
+
+    Args:
+        directory: the directory; what it was made under stands in a file beside it.
+        key: what a bundle that is made now is made under.
+        make: makes it.
+        say: called with a line before every step.
+        earlier: take the bundle that is there whatever it was made under.
+    """
     stamp = directory.with_name(f"{directory.name}.key")
-    if stamp.is_file() and stamp.read_text(encoding="ascii") == key:
+    if stamp.is_file() and (earlier or stamp.read_text(encoding="ascii") == key):
         try:
             return Bundle.open(directory)
         except BundleError as error:

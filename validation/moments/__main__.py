@@ -27,7 +27,8 @@ from retouch.validation.moments import (
 )
 from retouch.validation.moments._table import error_table, estimate_table, time_table
 
-_Times = Annotated[bool, typer.Option("--times/--no-times", help="Time the modes too; needs a quiet machine.")]
+_Times = Annotated[bool, typer.Option("--times/--no-times", help="Time the modes; needs a quiet machine.")]
+_Errors = Annotated[bool, typer.Option("--errors/--no-errors", help="Measure what the modes err; may run beside work.")]
 
 
 def main(
@@ -37,6 +38,7 @@ def main(
     examples: Annotated[int, typer.Option(min=5, help="Base runs to calibrate with.")] = 30,
     bases: Annotated[int, typer.Option(min=1, help="Base runs to edit.")] = 6,
     threads: Annotated[int, typer.Option(min=1, help="Threads of ONNX Runtime.")] = 2,
+    errors: _Errors = True,
     times: _Times = True,
 ) -> None:
     """Errors of edits with cached, corrected and automatically chosen GroupNorm moments."""
@@ -50,7 +52,7 @@ def main(
         assert bundle.manifest.moments is not None, "it was calibrated just now"
         correlations[subject.name] = bundle.manifest.moments.correlation
         typer.echo(f"{subject.name}: edits")
-        samples += run_study(bundle, subject, study, threads=threads)
+        samples += run_study(bundle, subject, study, threads=threads) if errors else []
         timings += time_modes(bundle, subject, study) if times else []
     _write(out, write, samples, timings, correlations)
 
@@ -70,16 +72,18 @@ def _write(
     timings: Sequence[Timing],
     correlations: Mapping[str, float],
 ) -> None:
-    blocks = {"errors": error_table(figures(samples)), "estimates": estimate_table(samples, correlations)}
+    blocks = {}
+    if samples:
+        blocks = {"errors": error_table(figures(samples)), "estimates": estimate_table(samples, correlations)}
+        (out / "errors.json").write_text(json.dumps([asdict(one) for one in samples], indent=1))
+        for path in (out / "group-norm.png", *([] if write is None else [write.with_suffix(".png")])):
+            draw(path, samples)
     if timings:
         blocks["times"] = time_table(timings)
-    data = {"samples": [asdict(one) for one in samples], "timings": [asdict(one) for one in timings]}
-    (out / "figures.json").write_text(json.dumps(data, indent=1))
+        (out / "times.json").write_text(json.dumps([asdict(one) for one in timings], indent=1))
     typer.echo("\n\n".join(blocks.values()))
-    draw(out / "group-norm.png", samples)
     if write is not None:
         write.write_text(page(write.read_text(encoding="utf-8"), blocks), encoding="utf-8")
-        draw(write.with_suffix(".png"), samples)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import numpy as np
 from retouch.bundle import Bundle, MomentsSpec
 from retouch.calibrate import block_region, calibrate_moments, interleaved, relative_error
 from retouch.region import DEFAULT_POLICY, Region
-from retouch.session import GROUP_NORM_MODES, MOMENTS, EditSession, Moments, Run
+from retouch.session import GROUP_NORM_MODES, MOMENTS, EditSession, Moments, Report, Run
 from retouch.validation.moments._subjects import KINDS, Array, Kind, Subject
 
 AREAS = (0.05, 0.156, 0.3)
@@ -64,7 +64,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Timing:
-    """CPU time of an edit, in ms, modes in turn.
+    """CPU time of an edit with one thread, in ms, modes in turn.
 
     Attributes:
         model: name of the subject.
@@ -72,6 +72,7 @@ class Timing:
         cached: time with those moments.
         corrected: time with those.
         auto: time where the mode is chosen.
+        choice: how long measuring what the edit moves, and choosing, took of that.
         taken: the moments that ``auto`` took.
     """
 
@@ -80,7 +81,13 @@ class Timing:
     cached: float
     corrected: float
     auto: float
+    choice: float
     taken: Moments
+
+    @property
+    def extra(self) -> float:
+        """What choosing adds to an edit, relative to the same edit without."""
+        return self.choice / (self.auto - self.choice)
 
 
 def calibrate_subject(
@@ -112,11 +119,13 @@ def time_modes(bundle: Bundle, subject: Subject, study: Study) -> Iterator[Timin
         for area in study.areas:
             region, fed = _edit(bundle, subject, run, (area, "alike", 0))
             edit = partial(session.edit, run, {bundle.manifest.editable.input: fed}, region=region, fallback=False)
-            modes = ("auto", *MOMENTS)
-            times = interleaved({mode: partial(edit, group_norm=mode) for mode in modes}, study.rounds)
-            taken = edit(group_norm="auto").report.group_norm
-            milliseconds = {mode: times[mode].cpu_ms for mode in modes}
-            yield Timing(subject.name, area, **milliseconds, taken=taken)
+            reports: list[Report] = []
+            actions: dict[str, Callable[[], object]] = {mode: partial(edit, group_norm=mode) for mode in MOMENTS}
+            actions["auto"] = lambda edit=edit, reports=reports: reports.append(edit(group_norm="auto").report)
+            times = interleaved(actions, study.rounds)
+            milliseconds = {mode: sample.cpu_ms for mode, sample in times.items()}
+            choice = 1e3 * float(np.median([report.seconds.choose for report in reports[-study.rounds :]]))
+            yield Timing(subject.name, area, **milliseconds, choice=choice, taken=reports[-1].group_norm)
 
 
 def _edit(bundle: Bundle, subject: Subject, run: Run, what: tuple[float, Kind, int]) -> tuple[Region, Array]:

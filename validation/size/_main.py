@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -59,20 +59,43 @@ def main(
     out: Annotated[Path, typer.Option(help="Where size.json goes.")] = Path("out/size"),
     page_file: Annotated[Path, typer.Option("--page", help="The page to write.")] = Path("docs/size.md"),
     small: Annotated[bool, typer.Option(help="Take a small model instead, to try this.")] = False,
+    kinds: Annotated[str, typer.Option(help="What to export, with commas between them.")] = ",".join(KINDS),
 ) -> None:
-    """Measures memory, time and disk that exports of a UNet as large as Stable Diffusion 1.5's take."""
+    """Measures memory, time and disk that exports of a UNet as large as Stable Diffusion 1.5's take.
+
+    Figures of kinds that are not named stay as they were, if they were measured on the same system.
+    """
+    chosen = _checked(kinds.split(","))
     for folder in (build, out, page_file.parent):
         folder.mkdir(parents=True, exist_ok=True)
     console = Console()
     if not (build / "unet" / "config.json").is_file():
         _watched(Request(kind="save", folder=str(build), small=small), console)
-    exports = []
-    for kind in KINDS:
-        exports.append(_export(kind, build, console, small=small))
-        facts = facts_of("all cores", 1, "`make bench-size`")
+    facts = facts_of("all cores", 1, "`make bench-size`")
+    done = _kept(out / "size.json", facts)
+    for kind in chosen:
+        done[kind] = _export(kind, build, console, small=small)
+        exports = [done[name] for name in KINDS if name in done]
         replace_text(out / "size.json", json.dumps({"facts": facts, "exports": [asdict(one) for one in exports]}))
         replace_text(page_file, page(facts, exports))
     console.print(f"{page_file} and {out / 'size.json'}", highlight=False)
+
+
+def _checked(kinds: Sequence[str]) -> list[str]:
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        raise ExportError(f"Expected kinds among {', '.join(KINDS)}, got {', '.join(unknown)}.")
+    return [kind for kind in KINDS if kind in kinds]
+
+
+def _kept(written: Path, facts: Mapping[str, object]) -> dict[str, Export]:
+    """Figures of an earlier time on the same system, by kind."""
+    if not written.is_file():
+        return {}
+    earlier = json.loads(written.read_text(encoding="utf-8"))
+    if any(earlier["facts"].get(name) != facts[name] for name in facts if name != "date"):
+        return {}
+    return {entry["kind"]: Export(**entry) for entry in earlier["exports"]}
 
 
 def _export(kind: str, build: Path, console: Console, *, small: bool) -> Export:

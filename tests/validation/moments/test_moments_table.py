@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from retouch.errors import RetouchError
-from retouch.validation.moments import Sample, draw, figures, page
-from retouch.validation.moments._table import error_table, estimate_table
+from retouch.validation.moments import Sample, Timing, draw, figures, page
+from retouch.validation.moments._table import error_table, estimate_table, time_table
 
 SAMPLES = [
     Sample("terrain", "alike", 0.05, 0, cached=0.02, corrected=0.08, auto=0.02, taken="cached", expected=0.03),
@@ -29,6 +29,12 @@ def test_tables() -> None:
     errors = error_table(figures(SAMPLES))
     assert "| terrain | noise added | 5.0% | 0.300 | **0.100** | 0.300 | 3.00 | 0% |" in errors
     assert "| terrain | 4 | 1.00 | 75% | 0.77 |" in estimate_table(SAMPLES, {"terrain": 0.77})
+
+
+def test_what_choosing_adds_is_relative_to_an_edit_without() -> None:
+    timing = Timing("terrain", 0.05, cached=20.0, corrected=24.0, auto=21.0, choice=1.0, taken="cached")
+    assert timing.extra == pytest.approx(0.05)
+    assert "| terrain | 5.0% | 20.0 | 24.0 | 21.0 | cached | 1.00 | 5.0% |" in time_table([timing])
 
 
 def test_a_page_keeps_its_words_and_gets_new_figures() -> None:

@@ -34,32 +34,54 @@ class FamilyBundle:
         original: the graph it was exported from.
         feeds: what to feed; ``None`` means noise and middling conditions.
         key: what the bundle was made of: figures of another key are of another bundle.
+        earlier: whether that is another state of the model or of the exporter than there is now.
     """
 
     bundle: Bundle
     original: Path
     feeds: Mapping[str, NDArray[Any]] | None = field(repr=False)
     key: str
+    earlier: bool
 
 
-def family_bundle(family: Family, build: Path, say: Say) -> FamilyBundle:
-    """The family's bundle: the one that is there, unless family or exporter changed since."""
+def family_bundle(family: Family, build: Path, say: Say, *, earlier: bool = False) -> FamilyBundle:
+    """The family's bundle: the one that is there, unless family or exporter changed since.
+
+    Args:
+        family: the family.
+        build: where bundles are kept.
+        say: called with a line before every step of an export.
+        earlier: take the one that is there even so.
+    """
     if isinstance(family.source, ReferenceSource):
-        return _of_reference(family.name, family.source, build, say)
-    return _of_torch(family.name, family.source, build, say)
+        return _of_reference(family.name, family.source, build, say, earlier=earlier)
+    return _of_torch(family.name, family.source, build, say, earlier=earlier)
 
 
-def _of_reference(name: str, source: ReferenceSource, build: Path, say: Say) -> FamilyBundle:
+def _stamp(build: Path, name: str, key: str) -> tuple[str, bool]:
+    """What a bundle was made of, and whether that is something else than what it would be made of now."""
+    found = stamp_of(build, name)
+    return found, found != key
+
+
+def stamp_of(build: Path, name: str) -> str:
+    """What the family's bundle was made of; nothing if there is none."""
+    stamp = build / f"{name}.key"
+    return stamp.read_text(encoding="ascii") if stamp.is_file() else ""
+
+
+def _of_reference(name: str, source: ReferenceSource, build: Path, say: Say, *, earlier: bool) -> FamilyBundle:
     subject = find_subject(source.name, build)
     key = key_of(sha256_of(subject.model), _SOURCES)
 
     def made(directory: Path) -> None:
         export_onnx(subject.model, directory, subject.options, tell=say)
 
-    return FamilyBundle(kept_bundle(build / name, key, made, say), subject.model, subject.feeds, key)
+    bundle = kept_bundle(build / name, key, made, say, earlier=earlier)
+    return FamilyBundle(bundle, subject.model, subject.feeds, *_stamp(build, name, key))
 
 
-def _of_torch(name: str, source: TorchSource, build: Path, say: Say) -> FamilyBundle:
+def _of_torch(name: str, source: TorchSource, build: Path, say: Say, *, earlier: bool) -> FamilyBundle:
     graph, key = build / f"{name}.onnx", key_of(source.key, _SOURCES)
     options = TorchOptions(source.part, source.sizes, graph=graph, export=ExportOptions(text=source.text))
 
@@ -68,7 +90,8 @@ def _of_torch(name: str, source: TorchSource, build: Path, say: Say) -> FamilyBu
 
     if not graph.is_file():
         (build / f"{name}.key").unlink(missing_ok=True)
-    return FamilyBundle(kept_bundle(build / name, key, made, say), graph, None, key)
+    bundle = kept_bundle(build / name, key, made, say, earlier=earlier)
+    return FamilyBundle(bundle, graph, None, *_stamp(build, name, key))
 
 
 def _random_module(source: TorchSource) -> Module:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from retouch.bench import Measurement, measure
 from retouch.bundle import Manifest
 from retouch.validation.benchmarks._subject import Say
-from retouch.validation.benchmarks.families._bundles import FamilyBundle, family_bundle
+from retouch.validation.benchmarks.families._bundles import FamilyBundle
 from retouch.validation.benchmarks.families._family import Family, bound
 
 THREADS = 2
@@ -53,6 +52,7 @@ class Figures:
         error: largest difference of an edit from the masked reference, relative to the output's scale.
         edits: the edits.
         key: what the bundle was made of.
+        earlier: whether that is another state of the model or of the exporter than at the time of measuring.
     """
 
     name: str
@@ -64,6 +64,7 @@ class Figures:
     error: float
     edits: tuple[Edit, ...]
     key: str
+    earlier: bool
 
 
 def steps(family: Family) -> int:
@@ -99,20 +100,8 @@ def take_figures(family: Family, made: FamilyBundle, repeats: int, say: Say) -> 
         error=max(error for check, error in checks if check.startswith("masked_reference")),
         edits=tuple(_edit(family, area, one, two) for area, one, two in pairs),
         key=made.key,
+        earlier=made.earlier,
     )
-
-
-def measured(family: Family, build: Path, repeats: int, begin: Say, say: Say) -> Figures:
-    """The figures of a family; exports its bundle first unless it is there.
-
-    Args:
-        family: the family.
-        build: where bundles are kept.
-        repeats: timed rounds per case.
-        begin: called with a line before every step of the export.
-        say: called with a line before every timed case.
-    """
-    return take_figures(family, family_bundle(family, build, begin), repeats, say)
 
 
 def _rows(manifest: Manifest) -> tuple[int, ...]:

@@ -14,9 +14,10 @@ from rich.console import Console
 from retouch.files import replace_text
 from retouch.validation.benchmarks._facts import facts_of
 from retouch.validation.benchmarks._progress import model_progress
+from retouch.validation.benchmarks.families._bundles import family_bundle, stamp_of
 from retouch.validation.benchmarks.families._catalogue import FAMILIES, family
 from retouch.validation.benchmarks.families._family import Family
-from retouch.validation.benchmarks.families._figures import THREADS, Edit, Figures, measured, steps
+from retouch.validation.benchmarks.families._figures import THREADS, Edit, Figures, steps, take_figures
 from retouch.validation.benchmarks.families._page import page
 
 _COMMAND = "`make bench-families`"
@@ -32,19 +33,31 @@ def main(
     out: Annotated[Path, typer.Option(help="Where families.json goes.")] = Path("out/families"),
     page_file: Annotated[Path, typer.Option("--page", help="The page to write.")] = Path("docs/families.md"),
     repeats: Annotated[int, typer.Option(min=1, help="Timed rounds per case.")] = 9,
+    measure: Annotated[
+        bool, typer.Option("--measure/--export-only", help="Only make the bundles; that may run beside other work.")
+    ] = True,
+    earlier: Annotated[
+        bool, typer.Option("--earlier", help="Take bundles of an earlier state of the exporter; the page says which.")
+    ] = False,
 ) -> None:
     """Measures what edits of every family cost, against what they should.
 
     Where families are named, the figures of the others stay as they were, unless what they were measured on changed.
     """
     chosen = [family(name) for name in families.split(",")] if families else list(FAMILIES.values())
-    for folder in (build, out, page_file.parent):
+    build.mkdir(parents=True, exist_ok=True)
+    console = Console()
+    if not measure:
+        for item in chosen:
+            _exported(item, build, console, earlier=earlier)
+        return
+    for folder in (out, page_file.parent):
         folder.mkdir(parents=True, exist_ok=True)
-    written, console = out / "families.json", Console()
+    written = out / "families.json"
     facts = facts_of(f"1 and {THREADS}", repeats, _COMMAND)
     done = _kept(written, facts, build) if families else {}
     for item in chosen:
-        done[item.name] = _measured(item, build, repeats, console)
+        done[item.name] = _measured(item, build, repeats, console, earlier=earlier)
         # After every family, so that an interruption loses one and not all.
         figures = [done[name] for name in FAMILIES if name in done]
         replace_text(written, json.dumps({"facts": facts, "families": [asdict(one) for one in figures]}))
@@ -52,9 +65,16 @@ def main(
     console.print(f"{page_file} and {written}", highlight=False)
 
 
-def _measured(item: Family, build: Path, repeats: int, console: Console) -> Figures:
+def _exported(item: Family, build: Path, console: Console, *, earlier: bool) -> None:
+    with model_progress(item.name, 1, console) as progress:
+        made = family_bundle(item, build, progress.announce, earlier=earlier)
+    console.print(f"  {item.name}: {made.bundle.path}", highlight=False)
+
+
+def _measured(item: Family, build: Path, repeats: int, console: Console, *, earlier: bool) -> Figures:
     with model_progress(item.name, steps(item), console) as progress:
-        figures = measured(item, build, repeats, progress.announce, progress.step)
+        made = family_bundle(item, build, progress.announce, earlier=earlier)
+        figures = take_figures(item, made, repeats, progress.step)
     console.print(f"  {item.name}: {_ratios(figures.edits)}", highlight=False)
     return figures
 
@@ -71,13 +91,8 @@ def _kept(written: Path, facts: Mapping[str, object], build: Path) -> dict[str, 
     if any(earlier["facts"].get(name) != facts[name] for name in facts if name != "date"):
         return {}
     figures = [_read(entry) for entry in earlier["families"]]
-    return {one.name: one for one in figures if _key(build, one.name) == one.key}
+    return {one.name: one for one in figures if stamp_of(build, one.name) == one.key}
 
 
 def _read(entry: Mapping[str, Any]) -> Figures:
     return Figures(**{**entry, "rows": tuple(entry["rows"]), "edits": tuple(Edit(**edit) for edit in entry["edits"])})
-
-
-def _key(build: Path, name: str) -> str | None:
-    stamp = build / f"{name}.key"
-    return stamp.read_text(encoding="ascii") if stamp.is_file() else None

@@ -48,6 +48,7 @@ def page(facts: Mapping[str, object], figures: Sequence[Figures]) -> str:
         method.lstrip(),
         "## Models\n",
         table(("family", "rows", "GFLOP", "coverage", "dense", "error"), map(_model, figures)),
+        *_earlier(figures),
         "## Edits\n",
         _verdict(figures),
         table(
@@ -69,6 +70,12 @@ def _model(item: Figures) -> tuple[str, ...]:
         str(item.dense),
         error if item.error <= _ALLOWED else f"**{error}**",
     )
+
+
+def _earlier(figures: Sequence[Figures]) -> Iterator[str]:
+    titles = ", ".join(item.title for item in figures if item.earlier)
+    if titles:
+        yield f"Exported by an earlier state of the exporter than there was when they were measured: {titles}.\n"
 
 
 def _verdict(figures: Sequence[Figures]) -> str:
