@@ -36,3 +36,17 @@ def test_far_from_all_edits_errors_follow_the_line() -> None:
 def test_a_coordinate_that_never_varied_and_an_error_of_zero_do_no_harm() -> None:
     foresight = Foresight([[0.0, 7.0], [1.0, 7.0], [2.0, 7.0]], {"a": [0.0, 1e-3, 1.0]})
     assert 0 < foresight.errors([1.0, 7.0])["a"] < 1
+
+
+@pytest.mark.parametrize(("scatter", "limit"), [(0.05, 0.2), (0.8, 0.46)])
+def test_scatter_is_followed_as_far_as_it_means_something(scatter: float, limit: float) -> None:
+    generator = np.random.default_rng(2)
+    points, others = generator.uniform(-2, 2, (150, 5)), generator.uniform(-2, 2, (100, 5))
+
+    def truth(at: np.ndarray) -> np.ndarray:
+        return at[:, 0] + np.abs(at[:, 1])
+
+    logs = truth(points) + scatter * generator.standard_normal(len(points))
+    foresight = Foresight(points.tolist(), {"a": np.exp(logs).tolist()})
+    foreseen = np.log([foresight.errors(point)["a"] for point in others])
+    assert np.sqrt(np.mean((foreseen - truth(others)) ** 2)) < limit
