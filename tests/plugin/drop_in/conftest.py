@@ -17,7 +17,7 @@ import retouch
 from retouch.export import ExportOptions, export_onnx
 
 # Needs packages of its own (see the extra `optimum`): `make test-optimum` runs it.
-collect_ignore = [] if importlib.util.find_spec("optimum") else ["test_optimum.py"]
+collect_ignore = [] if importlib.util.find_spec("optimum") else ["test_optimum.py", "test_optimum_graphs.py"]
 
 HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'
 UNET = """
@@ -125,3 +125,59 @@ def box() -> np.ndarray:
     mask = np.zeros((8, 8), bool)
     mask[2:4, 2:4] = True
     return mask
+
+
+@pytest.fixture(scope="module")
+def saved_pipeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny Stable Diffusion with random weights and a tokenizer that knows letters, as diffusers saves it."""
+    import diffusers
+    import torch
+
+    from retouch.validation.reference_models._weights import draw_weights
+
+    folder = tmp_path_factory.mktemp("pipeline") / "sd"
+    blocks = {"block_out_channels": (8, 16), "layers_per_block": 1, "norm_num_groups": 4}
+    torch.manual_seed(0)
+    unet = diffusers.UNet2DConditionModel(
+        **blocks, sample_size=8, cross_attention_dim=8, attention_head_dim=2,
+        down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"), up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
+    )  # fmt: skip
+    vae = diffusers.AutoencoderKL(
+        **blocks, sample_size=16, down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2
+    )
+    for name, module in (("unet", unet), ("vae", vae)):
+        draw_weights(module)
+        module.save_pretrained(folder / name)
+    scheduler = diffusers.DDIMScheduler(steps_offset=1, clip_sample=False, set_alpha_to_one=False)
+    scheduler.save_pretrained(folder / "scheduler")
+    write_text_part(folder)
+    index = {
+        "_class_name": "StableDiffusionPipeline",
+        "_diffusers_version": diffusers.__version__,
+        "vae": ["diffusers", "AutoencoderKL"],
+        "unet": ["diffusers", "UNet2DConditionModel"],
+        "scheduler": ["diffusers", "DDIMScheduler"],
+        "text_encoder": ["transformers", "CLIPTextModel"],
+        "tokenizer": ["transformers", "CLIPTokenizer"],
+    }
+    (folder / "model_index.json").write_text(json.dumps(index))
+    return folder
+
+
+def write_text_part(folder: Path) -> None:
+    """A text encoder, and a tokenizer that knows letters."""
+    import transformers
+
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    tokens = ["<|startoftext|>", "<|endoftext|>", *letters, *(f"{letter}</w>" for letter in letters)]
+    (folder / "tokenizer").mkdir()
+    files = [folder / "tokenizer" / name for name in ("vocab.json", "merges.txt")]
+    files[0].write_text(json.dumps({token: number for number, token in enumerate(tokens)}))
+    files[1].write_text("#version: 0.2\n")
+    tokenizer = transformers.CLIPTokenizer(*map(str, files), model_max_length=5)
+    tokenizer.save_pretrained(folder / "tokenizer")
+    configuration = transformers.CLIPTextConfig(
+        vocab_size=len(tokens), hidden_size=8, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
+        max_position_embeddings=5, projection_dim=8, bos_token_id=0, eos_token_id=1,
+    )  # fmt: skip
+    transformers.CLIPTextModel(configuration).save_pretrained(folder / "text_encoder")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import runpy
 import sys
@@ -18,7 +17,6 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import diffusers
 import torch
-import transformers
 from optimum.onnxruntime import (
     ORTStableDiffusionImg2ImgPipeline,
     ORTStableDiffusionInpaintPipeline,
@@ -29,58 +27,15 @@ from PIL import Image
 import retouch
 from retouch.models import Sizes, TorchOptions, export_pipeline
 from retouch.validation.drop_in import measure_cost
-from retouch.validation.reference_models._weights import draw_weights
 
 PARTS = ("unet", "vae_encoder", "vae_decoder")
-INDEX = {
-    "_class_name": "StableDiffusionPipeline",
-    "_diffusers_version": diffusers.__version__,
-    "vae": ["diffusers", "AutoencoderKL"],
-    "unet": ["diffusers", "UNet2DConditionModel"],
-    "scheduler": ["diffusers", "DDIMScheduler"],
-    "text_encoder": ["transformers", "CLIPTextModel"],
-    "tokenizer": ["transformers", "CLIPTokenizer"],
-}
-BLOCKS = {"block_out_channels": (8, 16), "layers_per_block": 1, "norm_num_groups": 4}
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pipeline") / "sd"
-    torch.manual_seed(0)
-    unet = diffusers.UNet2DConditionModel(
-        **BLOCKS, sample_size=8, cross_attention_dim=8, attention_head_dim=2,
-        down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"), up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
-    )  # fmt: skip
-    vae = diffusers.AutoencoderKL(
-        **BLOCKS, sample_size=16, down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2
-    )
-    for name, module in (("unet", unet), ("vae", vae)):
-        draw_weights(module)
-        module.save_pretrained(folder / name)
-    scheduler = diffusers.DDIMScheduler(steps_offset=1, clip_sample=False, set_alpha_to_one=False)
-    scheduler.save_pretrained(folder / "scheduler")
-    _write_text_part(folder)
-    (folder / "model_index.json").write_text(json.dumps(INDEX))
-    export_pipeline(folder, folder.parent / "sd.onnx", TorchOptions(sizes=Sizes(batch=2, text=5)))
-    return folder.parent / "sd.onnx"
-
-
-def _write_text_part(folder: Path) -> None:
-    """A text encoder, and a tokenizer that knows letters."""
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    tokens = ["<|startoftext|>", "<|endoftext|>", *letters, *(f"{letter}</w>" for letter in letters)]
-    (folder / "tokenizer").mkdir()
-    files = [folder / "tokenizer" / name for name in ("vocab.json", "merges.txt")]
-    files[0].write_text(json.dumps({token: number for number, token in enumerate(tokens)}))
-    files[1].write_text("#version: 0.2\n")
-    tokenizer = transformers.CLIPTokenizer(*map(str, files), model_max_length=5)
-    tokenizer.save_pretrained(folder / "tokenizer")
-    configuration = transformers.CLIPTextConfig(
-        vocab_size=len(tokens), hidden_size=8, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
-        max_position_embeddings=5, projection_dim=8, bos_token_id=0, eos_token_id=1,
-    )  # fmt: skip
-    transformers.CLIPTextModel(configuration).save_pretrained(folder / "text_encoder")
+def exported(saved_pipeline: Path) -> Path:
+    target = saved_pipeline.parent / "sd.onnx"
+    export_pipeline(saved_pipeline, target, TorchOptions(sizes=Sizes(batch=2, text=5)))
+    return target
 
 
 MASK = np.zeros((16, 16), bool)
