@@ -90,13 +90,12 @@ class Regions:
         return [grid for grid in self._manifest.grids if grid.id in ids]
 
 
-def as_region(region: Region | NDArray[np.bool_], policy: str | RegionPolicy | None) -> Region:
+def as_region(region: object, policy: str | RegionPolicy | None) -> Region:
     """The region, or the region of a mask; a policy that is given replaces the region's own."""
     if isinstance(region, Region):
         return region if policy is None else Region.from_mask(region.mask, policy)
-    given: object = region
-    if not isinstance(given, np.ndarray):
-        raise RegionError(f"Expected a Region or a boolean numpy array, got {type(given).__name__}.")
+    if not isinstance(region, np.ndarray):
+        raise RegionError(f"Expected a Region or a boolean numpy array, got {type(region).__name__}.")
     return Region.from_mask(region) if policy is None else Region.from_mask(region, policy)
 
 

@@ -13,7 +13,7 @@ from retouch.session._regions import as_region
 from retouch.session._request import EditRequest
 from retouch.session._run import FEEDS, STATES
 from retouch.session._runtime import Runtime
-from retouch.session._samples import own_change, own_feeds, samples_of
+from retouch.session._samples import is_per_sample, own_change, own_feeds, samples_of
 
 
 def resolved(runtime: Runtime, run: str, request: EditRequest, mode: GroupNormMode) -> Edit:
@@ -21,7 +21,7 @@ def resolved(runtime: Runtime, run: str, request: EditRequest, mode: GroupNormMo
     manifest, fingerprint = runtime.manifest, runtime.bundle.fingerprint
     kept = runtime.store.get(run, fingerprint, FEEDS)
     changed = feed_values(runtime.engine, manifest.inputs, request.feeds, partial=True)
-    if isinstance(request.region, list | tuple):
+    if is_per_sample(request.region):
         active, samples = samples_of(runtime.regions, manifest, request.region, request.policy)
         change = own_change(manifest.editable, samples, kept, changed)
         merged = merged_feeds(kept, own_feeds(runtime.engine, manifest.editable, samples, kept, changed))

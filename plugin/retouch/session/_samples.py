@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from retouch.errors import RegionError
 from retouch.region import Region, RegionPolicy
 from retouch.session._change import Change
 from retouch.session._regions import ActiveRegion, Regions, as_region
-from retouch.session._request import RegionLike
+from retouch.session._request import RegionLike, RegionsLike
 from retouch.session._run import OUTPUTS
 from retouch.session._runtime import Runtime
 
@@ -32,6 +32,11 @@ class Samples:
         empty = np.zeros(known.active.dims[grid], np.bool_)
         masks = np.stack([empty if region is None else region.active.mask(grid) for region in self.active])
         return masks.reshape(len(masks), -1) if flat else masks
+
+
+def is_per_sample(given: RegionsLike) -> TypeGuard[Sequence[RegionLike | None]]:
+    """Whether regions are given by sample; a mask written as lists of truth values is none of them."""
+    return isinstance(given, list | tuple) and any(one is None or isinstance(one, Region | np.ndarray) for one in given)
 
 
 def samples_of(

@@ -30,7 +30,11 @@ MASK = np.ones(GRID, np.bool_)
         (lambda s, r: s.edit(s.edit(r, region=REGION), region=REGION), RunError, r"got Result. .*result.commit\(\)"),
         (lambda s, r: s.drop(None), RunError, "got NoneType"),
         (lambda s, r: s.edit(r, region=REGION, policy=["fast"]), RegionError, "Expected a region policy among"),
-        (lambda s, r: s.edit(r, region=[REGION, REGION]), RegionError, r"one Region, got a list of 2.*edit_many"),
+        (
+            lambda s, r: s.edit(r, region=[REGION, REGION]),
+            RegionError,
+            r"one for each sample of a batch; got 2.*single samples.*edit_many",
+        ),
         (lambda s, r: s.edit_many(r, EditRequest(REGION)), RetouchError, r"a list of EditRequest, got EditRequest"),
         (lambda s, r: s.edit_many(r, [REGION]), RetouchError, r"a list of EditRequest, got Region"),
         (lambda s, r: s.edit_many(r, [EditRequest(REGION, None)]), FeedError, "by input name, got NoneType"),
