@@ -12,7 +12,7 @@ import numpy as np
 from retouch.bundle import Bundle, MomentsSpec
 from retouch.calibrate import block_region, calibrate_moments, interleaved, relative_error
 from retouch.region import DEFAULT_POLICY, Region
-from retouch.session import GROUP_NORM_MODES, MOMENTS, EditSession, Moments, Report, Run
+from retouch.session import GROUP_NORM_MODES, MOMENTS, EditSession, Moments, Report, Result, Run
 from retouch.validation.moments._subjects import KINDS, Array, Kind, Subject
 
 AREAS = (0.05, 0.156, 0.3)
@@ -119,13 +119,21 @@ def time_modes(bundle: Bundle, subject: Subject, study: Study) -> Iterator[Timin
         for area in study.areas:
             region, fed = _edit(bundle, subject, run, (area, "alike", 0))
             edit = partial(session.edit, run, {bundle.manifest.editable.input: fed}, region=region, fallback=False)
-            reports: list[Report] = []
-            actions: dict[str, Callable[[], object]] = {mode: partial(edit, group_norm=mode) for mode in MOMENTS}
-            actions["auto"] = lambda edit=edit, reports=reports: reports.append(edit(group_norm="auto").report)
-            times = interleaved(actions, study.rounds)
-            milliseconds = {mode: sample.cpu_ms for mode, sample in times.items()}
-            choice = 1e3 * float(np.median([report.seconds.choose for report in reports[-study.rounds :]]))
-            yield Timing(subject.name, area, **milliseconds, choice=choice, taken=reports[-1].group_norm)
+            times, choice, taken = _timed(edit, study.rounds)
+            yield Timing(subject.name, area, **times, choice=choice, taken=taken)
+
+
+def _timed(edit: Callable[..., Result], rounds: int) -> tuple[dict[str, float], float, Moments]:
+    """The time of every mode and of the choice, and the moments that ``auto`` takes."""
+    reports: list[Report] = []
+
+    def chosen() -> None:
+        reports.append(edit(group_norm="auto").report)
+
+    actions: dict[str, Callable[[], object]] = {mode: partial(edit, group_norm=mode) for mode in MOMENTS}
+    samples = interleaved({**actions, "auto": chosen}, rounds)
+    choice = 1e3 * float(np.median([report.seconds.choose for report in reports[-rounds:]]))
+    return {mode: sample.cpu_ms for mode, sample in samples.items()}, choice, reports[-1].group_norm
 
 
 def _edit(bundle: Bundle, subject: Subject, run: Run, what: tuple[float, Kind, int]) -> tuple[Region, Array]:

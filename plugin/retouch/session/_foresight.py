@@ -61,8 +61,9 @@ class Foresight:
 def _fitted(design: _Array, kernel: _Array, logs: _Array, damping: float) -> tuple[_Array, _Array]:
     """The line, and the weights of the kernel."""
     slopes = np.diag([0.0, *[_LINE_DAMPING] * (design.shape[1] - 1)])
-    line = np.linalg.solve(design.T @ design + slopes, design.T @ logs)
-    return line, np.linalg.solve(kernel + damping * np.eye(len(kernel)), logs - design @ line)
+    line = np.asarray(np.linalg.solve(design.T @ design + slopes, design.T @ logs), np.float64)
+    damped = kernel + damping * np.eye(len(kernel))
+    return line, np.asarray(np.linalg.solve(damped, logs - design @ line), np.float64)
 
 
 def _best_damping(design: _Array, kernel: _Array, logs: _Array) -> float:
