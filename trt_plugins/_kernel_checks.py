@@ -24,6 +24,7 @@ _DTYPES = {
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
 }
 _TOLERANCE = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
+_COPIES = ("gather_rows", "masked_merge", "scatter_rows")
 _POISON = 0xA5
 
 
@@ -49,7 +50,7 @@ class KernelCheck:
         return self.error <= self.tolerance
 
 
-def check_kernels(card: Card, library: KernelLibrary, *, rows: int, seed: int = 0) -> list[KernelCheck]:
+def check_kernels(card: Card, library: KernelLibrary, *, rows: int, seed: int = 0) -> Iterator[KernelCheck]:
     """What every kernel computes, in every type, against references.
 
     Args:
@@ -58,15 +59,13 @@ def check_kernels(card: Card, library: KernelLibrary, *, rows: int, seed: int = 
         rows: number of active rows.
         seed: of the random data.
     """
-    checks = []
     for dtype in TYPES:
         generator = np.random.default_rng(seed)
         for name, got, expected in _Cases(card, library, generator, dtype, rows).run():
             scale = float(np.linalg.norm(expected.astype(np.float64))) or 1.0
             error = float(np.linalg.norm(got.astype(np.float64) - expected.astype(np.float64))) / scale
-            exact = name in ("gather_rows", "masked_merge")
-            checks.append(KernelCheck(name, dtype, error, 0.0 if exact else _TOLERANCE[dtype]))
-    return checks
+            exact = name in _COPIES
+            yield KernelCheck(name, dtype, error, 0.0 if exact else _TOLERANCE[dtype])
 
 
 class _Cases:
@@ -81,6 +80,7 @@ class _Cases:
         """Names of kernels, what they computed, and what is right."""
         yield self._gather_rows()
         yield self._masked_merge()
+        yield self._scatter_rows()
         yield self._edit_conv()
         yield self._row_linear()
         yield self._edit_attention()
@@ -106,7 +106,7 @@ class _Cases:
         halo = self.generator.permutation(64)[:40].astype(np.int64)
         buffers = [self.card.upload(array) for array in (active, cached, halo, pad)]
         a, c, h, p = (buffer.address for buffer in buffers)
-        return buffers, [a, self.rows, c, h, len(halo), p], np.concatenate([active, cached[halo], pad])
+        return buffers, [a, self.rows, c, len(cached), h, len(halo), p], np.concatenate([active, cached[halo], pad])
 
     def _neighbours(self, table: Array) -> Array:
         return self.generator.integers(0, len(table), (self.rows, 9)).astype(np.int64)
@@ -134,6 +134,20 @@ class _Cases:
             self.rows, rows[0].nbytes, None,
         )  # fmt: skip
         return "masked_merge", self.card.download(out, like), expected
+
+    def _scatter_rows(self) -> tuple[str, Array, Array]:
+        """Along an axis with others before and behind it."""
+        cached, rows = self._drawn(3, 2 * self.rows, 5), self._drawn(3, self.rows, 5)
+        chosen = self.generator.permutation(2 * self.rows)[: self.rows].astype(np.int64)
+        expected = cached.copy()
+        expected[:, chosen] = rows
+        like, out = self._output(*cached.shape)
+        source, index, fresh = (self.card.upload(array) for array in (cached, chosen, rows))
+        self.library.call(
+            "scatter_rows", out.address, source.address, 3, 2 * self.rows, index.address, fresh.address,
+            self.rows, rows[0, 0].nbytes, None,
+        )  # fmt: skip
+        return "scatter_rows", self.card.download(out, like), expected
 
     def _edit_conv(self) -> tuple[str, Array, Array]:
         keep, operands, table = self._table(48)
@@ -210,8 +224,8 @@ class _Cases:
         out = self.card.upload(poisoned)
         buffers = [self.card.upload(array) for array in (rows, cached, chosen, moments)]
         self.library.call(
-            "group_moments", self.type, out.address, *(buffer.address for buffer in buffers),
-            self.rows, 96, 8, 1 / (cached.size / 8), None,
+            "group_moments", self.type, out.address, buffers[0].address, buffers[1].address, len(cached),
+            buffers[2].address, buffers[3].address, self.rows, 96, 8, 1 / (cached.size / 8), None,
         )  # fmt: skip
         cached[chosen] = rows
         return "group_moments", self.card.download(out, poisoned), _moments(cached)

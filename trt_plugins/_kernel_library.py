@@ -34,15 +34,16 @@ class KernelTail(ctypes.Structure):
 
 
 _P, _L, _I, _F = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
-_TABLE = (_P, _L, _P, _P, _L, _P)
+_TABLE = (_P, _L, _P, _L, _P, _L, _P)
 _SIGNATURES = {
     "gather_rows": (_P, *_TABLE, _P, _L, _L, _P),
     "masked_merge": (_P, _P, _P, _I, _P, _P, _L, _L, _P),
+    "scatter_rows": (_P, _P, _L, _L, _P, _P, _L, _L, _P),
     "edit_conv": (_I, _P, *_TABLE, _P, _P, _P, _P, _L, _L, _L, _L, _P, _P),
     "row_linear": (_I, _P, _P, _P, _I, _P, _P, _L, _L, _L, _P, _P),
     "fill_slots": (_P, _P, _L, _L, _P),
     "edit_attention": (_I, *(_P,) * 7, *(_L,) * 5, _F, _P, _P),
-    "group_moments": (_I, *(_P,) * 5, _L, _L, _L, _F, _P),
+    "group_moments": (_I, _P, _P, _P, _L, _P, _P, _L, _L, _L, _F, _P),
     "edit_group_norm": (_I, *(_P,) * 5, _I, _L, _L, _L, _F, _P),
 }
 

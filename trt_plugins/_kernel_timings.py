@@ -74,10 +74,11 @@ class Timing:
         return self.rate / self.reference
 
 
-def time_kernels(card: Card, library: KernelLibrary, sizes: Sizes) -> list[Timing]:
+def time_kernels(card: Card, library: KernelLibrary, sizes: Sizes) -> Iterator[Timing]:
     """The times of all kernels in float16, on random data."""
     run = _Timings(card, library, sizes)
-    return [*run.movements(), *run.products(), *run.convs(), *run.attentions(), *run.norms()]
+    for part in (run.movements, run.products, run.convs, run.attentions, run.norms):
+        yield from part()
 
 
 def _random(*shape: int) -> NDArray[Any]:
@@ -99,13 +100,13 @@ class _Timings:
             entries = size // row_bytes
             rows, out = (self._card.upload(np.zeros(entries * row_bytes, np.uint8)) for _ in range(2))
             index = self._card.upload(np.random.default_rng(1).permutation(entries).astype(np.int64))
-            halo, sizes = self._card.upload(np.zeros(1, np.int64)), np.array([entries], np.int64)
-            table = (rows.address, entries, rows.address, halo.address, 0, rows.address)
+            halo = self._card.upload(np.zeros(1, np.int64))
+            table = (rows.address, entries, rows.address, entries, halo.address, 0, rows.address)
             moved, said = 2 * entries * row_bytes, f"{entries} rows of {row_bytes} bytes"
-            end = (index.address, entries, row_bytes, None)
+            end = (index.address, entries, row_bytes)
             yield self._timed(f"gather_rows, {said}", ("gather_rows", out.address, *table, *end), moved, copy, "copy")
-            place = (out.address, out.address, sizes.ctypes.data, 1, index.address, rows.address)
-            call = ("masked_merge", *place, entries, row_bytes, None)
+            place = (out.address, out.address, 1, entries, index.address, rows.address)
+            call = ("scatter_rows", *place, entries, row_bytes)
             yield self._timed(f"scatter_rows in place, {said}", call, moved, copy, "copy")
 
     def products(self) -> Iterator[Timing]:
@@ -115,7 +116,7 @@ class _Timings:
         for rows in self._sizes.conv_rows:
             source, out = self._card.upload(_random(rows, channels)), self._card.upload(_random(rows, columns))
             operands = (out.address, source.address, weight.address, 1, bias.address, None)
-            call = ("row_linear", _HALF, *operands, rows, channels, columns, self._workspace.address, None)
+            call = ("row_linear", _HALF, *operands, rows, channels, columns, self._workspace.address)
             name = f"row_linear, {rows} rows, {channels} to {columns}"
             yield self._timed(name, call, 2 * rows * channels * columns, self._product, "matmul")
 
@@ -130,9 +131,9 @@ class _Timings:
         for rows in self._sizes.conv_rows:
             source, out = self._card.upload(_random(rows, channels)), self._card.upload(_random(rows, channels))
             index = self._card.upload(np.random.default_rng(1).integers(0, rows, (rows, _TAPS)).astype(np.int64))
-            table = (source.address, rows, nothing.address, halo.address, 0, nothing.address)
+            table = (source.address, rows, nothing.address, 1, halo.address, 0, nothing.address)
             factors = (index.address, weight.address, bias.address, None)
-            shape = (rows, _TAPS, channels, channels, self._workspace.address, None)
+            shape = (rows, _TAPS, channels, channels, self._workspace.address)
             call = ("edit_conv", _HALF, out.address, *table, *factors, *shape)
             name = f"edit_conv, {rows} rows, 3x3, {channels} channels"
             yield self._timed(name, call, per_row * rows, rate, "matmul" if whole is None else "convolution")
@@ -146,7 +147,7 @@ class _Timings:
             for queries in self._sizes.queries:
                 query, out = (self._card.upload(_random(queries, heads, width)) for _ in range(2))
                 places = (out, query, key, value, key, value, slot)
-                shape = (heads, queries, keys, width, width, width**-0.5, self._workspace.address, None)
+                shape = (heads, queries, keys, width, width, width**-0.5, self._workspace.address)
                 call = ("edit_attention", _HALF, *(buffer.address for buffer in places), *shape)
                 work, own = (
                     4 * heads * queries * keys * width,
@@ -164,14 +165,14 @@ class _Timings:
             source, cached, out = (self._card.upload(_random(rows, channels)) for _ in range(3))
             index, after = self._card.upload(np.arange(rows)), self._card.upload(np.ones((2, _GROUPS), np.float32))
             size, said = 4 * rows * channels, f"{rows} rows, {channels} channels"
-            places = (after.address, source.address, cached.address, index.address, moments.address)
-            call: tuple[Any, ...] = ("group_moments", _HALF, *places, rows, channels, _GROUPS, 1e-4, None)
+            places = (after.address, source.address, cached.address, rows, index.address, moments.address)
+            call: tuple[Any, ...] = ("group_moments", _HALF, *places, rows, channels, _GROUPS, 1e-4)
             yield self._timed(f"group_moments, {said}", call, size, copy, "copy")
             own = (out.address, source.address, moments.address, None, None)
-            call = ("edit_group_norm", _HALF, *own, 0, rows, channels, _GROUPS, 1e-5, None)
+            call = ("edit_group_norm", _HALF, *own, 0, rows, channels, _GROUPS, 1e-5)
             yield self._timed(f"edit_group_norm, {said}", call, size, copy, "copy")
 
     def _timed(self, what: str, call: tuple[Any, ...], work: float, reference: float, against: str) -> Timing:
-        milliseconds = self._card.milliseconds(lambda: self._library.call(*call))
+        milliseconds = self._card.burst_milliseconds(lambda: self._library.call(*call, self._card.stream))
         unit = "B/s" if against == "copy" else "FLOP/s"
         return Timing(what, milliseconds, work / milliseconds * 1e3, unit, reference, against)

@@ -42,8 +42,7 @@ def with_plugins_of(
         raise BuildError(f"Expected TensorRT {library.version} to load {path}, but it does not. Build it again.")
     if serialised:
         config.plugins_to_serialize = [path]
-    # Lets a plugin write into its input's memory, which ScatterRows asks for.
-    config.set_preview_feature(library.trt.PreviewFeature.ALIASED_PLUGIN_IO_10_03, True)
+    # PreviewFeature.ALIASED_PLUGIN_IO_10_03 stays off: ScatterRows would write into states, which later edits read.
     model = onnx.ModelProto()
     model.CopyFrom(graph.model)
     with_plugins(model)

@@ -3,8 +3,7 @@
 Before: ``ai.retouch`` nodes with function bodies; the parts of a tail are in the operator's name, numbers such as the
 scale of attention are operands. After: nodes of the plugins' operators, with the parts and numbers as attributes and
 without operands that are left out, in the namespace and version of the plugins. What a plugin does not take keeps its
-body: numbers that are computed by the graph, moments, ``Rows...`` and ``StackedAttention``, which TensorRT fuses, and
-the exporter's ``ScatterRows``, whose rows lie along inner axes: the plugin of that name has them in front.
+body: numbers that are computed by the graph, moments, and ``Rows...`` and ``StackedAttention``, which TensorRT fuses.
 
 ONNX Runtime's custom operators have a place for every operand, which is left empty; plugins have none.
 """
@@ -26,9 +25,10 @@ from retouch.trt_plugins._kernel_library import ACTIVATIONS
 __all__ = ["DOMAIN", "PLUGIN_VERSION", "PluginNodes", "with_plugins"]
 
 DOMAIN = "ai.retouch"
-PLUGIN_VERSION = "2"
+PLUGIN_VERSION = "3"
 _AS_THEY_ARE = ("GatherRows", "MaskedMerge")
 _OPERANDS = {"EditConv": 7, "RowLinear": 3, NORM: 7}
+_SCATTER = "ScatterRows"
 _ATTENTION = "EditAttention"
 _SCALE = 6
 
@@ -100,6 +100,8 @@ class _Constants:
 def _plugin_node(node: onnx.NodeProto, constants: _Constants, *, places: bool) -> onnx.NodeProto | None:
     if node.op_type in _AS_THEY_ARE:
         return _made(node, node.op_type, node.input, {})
+    if node.op_type == _SCATTER:
+        return _made(node, _SCATTER, node.input, {attribute.name: attribute.i for attribute in node.attribute})
     if node.op_type == _ATTENTION:
         scale = constants.number(node.input[_SCALE])
         return None if scale is None else _made(node, _ATTENTION, node.input[:_SCALE], {"scale": scale})

@@ -69,6 +69,15 @@ class HostKernels:
         self._call("masked_merge", out, cached, sizes, ctypes.c_int(axes), index, rows, len(index), row_bytes)
         return out
 
+    def scatter_rows(
+        self, cached: Array, index: Array, rows: Array, axis: int, end: int, *, in_place: bool = False
+    ) -> Array:
+        out = cached if in_place else poisoned(cached.shape, cached.dtype)
+        lead, size = (int(np.prod(part)) for part in (cached.shape[:axis], cached.shape[axis:end]))
+        row_bytes = int(np.prod(cached.shape[end:])) * cached.itemsize
+        self._call("scatter_rows", out, cached, lead, size, index, rows, len(index), row_bytes)
+        return out
+
     def edit_conv(
         self,
         rows: Array,
@@ -113,7 +122,9 @@ class HostKernels:
     def group_moments(self, rows: Array, cached: Array, index: Array, moments: Array, share: float) -> Array:
         out = poisoned(moments.shape, moments.dtype)
         sizes = (*rows.shape, moments.shape[1])
-        self._call("group_moments", _type(rows), out, rows, cached, index, moments, *sizes, ctypes.c_float(share))
+        self._call(
+            "group_moments", _type(rows), out, rows, cached, len(cached), index, moments, *sizes, ctypes.c_float(share)
+        )
         return out
 
     def edit_group_norm(
@@ -138,7 +149,7 @@ class HostKernels:
 
 
 def _table(rows: Array, cached: Array, halo: Array, pad: Array) -> tuple[object, ...]:
-    return (rows, len(rows), cached, halo, len(halo), pad)
+    return (rows, len(rows), cached, len(cached), halo, len(halo), pad)
 
 
 def _type(array: Array) -> ctypes.c_int:

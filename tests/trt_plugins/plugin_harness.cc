@@ -28,12 +28,8 @@ class Registry final : public IPluginRegistry {
     names.push_back(std::string(plugin_namespace) + "." + static_cast<IPluginCreatorV3One&>(creator).getPluginName());
     return true;
   }
-  bool registerCreator(IPluginCreator&, const char*) noexcept override { return false; }
-  IPluginCreator* const* getPluginCreatorList(int32_t*) const noexcept override { return nullptr; }
-  IPluginCreator* getPluginCreator(const char*, const char*, const char*) noexcept override { return nullptr; }
   void setErrorRecorder(IErrorRecorder*) noexcept override {}
   IErrorRecorder* getErrorRecorder() const noexcept override { return nullptr; }
-  bool deregisterCreator(const IPluginCreator&) noexcept override { return false; }
   bool isParentSearchEnabled() const override { return false; }
   void setParentSearchEnabled(bool) override {}
   PluginLibraryHandle loadLibrary(const char*) noexcept override { return nullptr; }
@@ -43,7 +39,15 @@ class Registry final : public IPluginRegistry {
   bool deregisterCreator(const IPluginCreatorInterface&) noexcept override { return false; }
   IPluginResource* acquirePluginResource(const char*, IPluginResource*) noexcept override { return nullptr; }
   int32_t releasePluginResource(const char*) noexcept override { return 0; }
+#if NV_TENSORRT_MAJOR < 11
+  bool registerCreator(IPluginCreator&, const char*) noexcept override { return false; }
+  bool deregisterCreator(const IPluginCreator&) noexcept override { return false; }
+  IPluginCreator* const* getPluginCreatorList(int32_t*) const noexcept override { return nullptr; }
+  IPluginCreator* getPluginCreator(const char*, const char*, const char*) noexcept override { return nullptr; }
+#endif
+#if NV_TENSORRT_MAJOR > 10 || NV_TENSORRT_MINOR >= 10
   IPluginCreatorInterface* const* getAllCreatorsRecursive(int32_t*) noexcept override { return nullptr; }
+#endif
 
   std::vector<std::string> names;
 };
@@ -163,12 +167,21 @@ std::vector<std::pair<std::string, Case>> cases() {
   mapped.push_back(floats({2}, {1, 1}));
   const float mean = 3, variance = 1 + 9 * 2 / 6.0f - 1, normed = (5 - mean) / std::sqrt(variance + 1);
   const std::vector<std::vector<Dim>> of_conv = {{{4, 0}, {5, 0}}}, of_norm = {{{0, 0}, {0, 1}}, {{3, 0}, {3, 1}, {3, 2}}};
-  Case in_place = {merge, {{{0, 0}, {0, 1}}}, {{1, 2, 7, 8, 5, 6}}};
-  in_place.aliased = 0;
+  // The middle one of two columns' three places, in both of two planes.
+  const std::vector<Tensor> planes = {floats({2, 3, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}), integers({1}, {1}),
+                                      floats({2, 1, 2}, {-1, -2, -3, -4})};
+  Case inner = {planes, {{{0, 0}, {0, 1}, {0, 2}}}, {{1, 2, -1, -2, 5, 6, 7, 8, -3, -4, 11, 12}}};
+  inner.aliased = 0;
+  inner.integers = {{"axis", 1}, {"end", 2}};
+  // One place of both axes together.
+  Case outer = {{merge[0], integers({1}, {3}), floats({1}, {-1})}, {{{0, 0}, {0, 1}}}, {{1, 2, 3, -1, 5, 6}}};
+  outer.aliased = 0;
+  outer.integers = {{"axis", 0}, {"end", 2}};
   return {
       {"GatherRows", {table, {{{4, 0}, {4, 1}, {0, 1}}}, {{1, 2, 50, 60, 0, 0, 3, 4}}}},
       {"MaskedMerge", {merge, {{{0, 0}, {0, 1}}}, {{1, 2, 7, 8, 5, 6}}}},
-      {"ScatterRows", in_place},
+      {"ScatterRows", inner},
+      {"ScatterRows", outer},
       {"EditConv", {conv, of_conv, {{65021, 4300}}, kShared, -1, with_tail({{"biased", 0}}, 0, 0, 0, 0, 0)}},
       {"EditConv", {biased, of_conv, {{65021.5f, 4300.5f}}, kShared, -1, with_tail({{"biased", 1}}, 0, 0, 0, 0, 0)}},
       {"EditConv",
@@ -213,7 +226,7 @@ Interface& capability(IPluginV3& plugin, PluginCapabilityType type) {
 void check_core(IPluginV3& plugin, const std::string& name) {
   auto& core = capability<IPluginV3OneCore>(plugin, PluginCapabilityType::kCORE);
   expect(core.getPluginName() == name, "the creator's name");
-  expect(std::string(core.getPluginVersion()) == "2" && std::string(core.getPluginNamespace()) == "ai.retouch", "version and namespace");
+  expect(std::string(core.getPluginVersion()) == "3" && std::string(core.getPluginNamespace()) == "ai.retouch", "version and namespace");
 }
 
 bool is_dim(const IDimensionExpr* given, const DimsExprs& input, const Dim& wanted, const Builder& builder) {
@@ -375,7 +388,7 @@ int main(int, char** arguments) {
   int32_t compiled = 0, interface = 0;
   expect(describe != nullptr, "the library to say what it was compiled for");
   describe(&compiled, &interface);
-  expect(compiled == NV_TENSORRT_MAJOR && interface == 2, "what it was compiled for");
+  expect(compiled == NV_TENSORRT_MAJOR && interface == 3, "what it was compiled for");
   Logger logger;
   set_finder(&logger);
   int32_t count = 0;

@@ -31,7 +31,7 @@ def operators(kernels: HostKernels) -> list[type[OpRun]]:
             attributes = {
                 a.name: a.i if a.type == 2 else a.f if a.type == 1 else a.s.decode() for a in self.onnx_node.attribute
             }
-            assert attributes.pop("plugin_namespace") == "ai.retouch" and attributes.pop("plugin_version") == "2"
+            assert attributes.pop("plugin_namespace") == "ai.retouch" and attributes.pop("plugin_version") == "3"
             assert "" not in self.onnx_node.input
             return self.compute([np.ascontiguousarray(x) for x in inputs], **attributes)
 
@@ -46,6 +46,10 @@ def operators(kernels: HostKernels) -> list[type[OpRun]]:
     class MaskedMerge(Base):
         def compute(self, inputs):
             return (kernels.masked_merge(*inputs),)
+
+    class ScatterRows(Base):
+        def compute(self, inputs, axis, end):
+            return (kernels.scatter_rows(*inputs, axis, end),)
 
     class EditConv(Base):
         def compute(self, inputs, biased, **parts):
@@ -81,4 +85,4 @@ def operators(kernels: HostKernels) -> list[type[OpRun]]:
             normed = kernels.edit_group_norm(rows, after, factor, shift, epsilon, names[activation])
             return normed, after.reshape(moments.shape)
 
-    return [GatherRows, MaskedMerge, EditConv, RowLinear, EditAttention, EditGroupNorm]
+    return [GatherRows, MaskedMerge, ScatterRows, EditConv, RowLinear, EditAttention, EditGroupNorm]

@@ -42,11 +42,11 @@ def test_edit_attention(
 
 
 @pytest.mark.parametrize("dtype", sorted(DTYPES))
-@pytest.mark.parametrize("width", [128, 160, 256])
+@pytest.mark.parametrize("width", [72, 80, 128, 150, 160, 256])
 def test_edit_attention_of_wide_heads(kernels: HostKernels, width: int, dtype: str) -> None:
     generator = np.random.default_rng(width)
-    query, key, value = (drawn(generator, (n, 1, width), dtype) for n in (5, 37, 37))
-    slot = kernels.slots(np.zeros(0, np.int64), 37)
+    query, key, value = (drawn(generator, (n, 1, width), dtype) for n in (5, 70, 70))
+    slot = kernels.slots(np.zeros(0, np.int64), 70)
     nothing = np.zeros((0, 1, width), DTYPES[dtype])
     got = kernels.edit_attention(query, key, value, (nothing, nothing), slot, width**-0.5)
     close(got, attended(query, key, value, width**-0.5), dtype)
@@ -126,3 +126,18 @@ def test_group_moments_follow_the_rows_that_changed(
     after = cached.copy()
     after[index] = rows
     assert np.abs(got - moments(after)).max() < 1e-5
+
+
+def test_group_moments_pass_over_rows_outside_of_the_cached_tensor(kernels: HostKernels) -> None:
+    cached = np.arange(12, dtype=np.float32).reshape(3, 4)
+    moments = np.stack([cached.mean(keepdims=True)[0], cached.var(keepdims=True)[0]])
+    rows = np.full((2, 4), 100, np.float32)
+    got = kernels.group_moments(rows, cached, np.array([3, -1]), moments, 1 / cached.size)
+    assert np.array_equal(got, moments)
+
+
+def test_edit_group_norm_of_numbers_far_from_zero(kernels: HostKernels) -> None:
+    """The mean is a thousand times the deviation: behind the product it would leave its rounding."""
+    x = (1000 + np.random.default_rng(0).standard_normal((20, 8))).astype(np.float32)
+    got = kernels.edit_group_norm(x, np.array([[1000], [1]], np.float32), None, None, 0.0)
+    assert np.abs(got - (x.astype(np.float64) - 1000)).max() < 1e-6

@@ -50,6 +50,14 @@ def test_rows_outside_of_the_table_are_the_pad_row(kernels: HostKernels) -> None
     assert (got == 7).all()
 
 
+def test_a_halo_outside_of_the_cached_tensor_is_the_pad_row(kernels: HostKernels) -> None:
+    operands = table(np.random.default_rng(0), 2, 3, 3, (4,), "float32")
+    operands["pad"] += 7
+    operands["halo"] = np.array([1, 3, -1])
+    got = kernels.gather_rows(**operands, neighbours=np.array([[0, 2, 3, 4]]))[0]
+    assert (got[:2] == [operands["rows"][0], operands["cached"][1]]).all() and (got[2:] == 7).all()
+
+
 @FEW
 @given(
     seed=st.integers(0, 999),
@@ -79,6 +87,38 @@ def test_masked_merge_counts_from_the_end_and_passes_over_what_is_outside(kernel
     rows = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
     got = kernels.masked_merge(cached, np.array([[-1], [7], [0]]), rows)
     assert got.tolist() == [[5, 6], [0, 0], [0, 0], [0, 0], [1, 2]]
+
+
+@FEW
+@given(
+    seed=st.integers(0, 999),
+    sizes=st.lists(st.integers(1, 6), min_size=1, max_size=4),
+    axes=st.data(),
+    share=st.floats(0, 1),
+    dtype=TYPE,
+    in_place=st.booleans(),
+)
+def test_scatter_rows(
+    kernels: HostKernels, seed: int, sizes: list[int], axes: st.DataObject, share: float, dtype: str, in_place: bool
+) -> None:
+    generator = np.random.default_rng(seed)
+    axis = axes.draw(st.integers(0, len(sizes) - 1))
+    end = axes.draw(st.integers(axis + 1, len(sizes)))
+    cached = drawn(generator, tuple(sizes), dtype)
+    lead, count, rest = (int(np.prod(part)) for part in (sizes[:axis], sizes[axis:end], sizes[end:]))
+    chosen = generator.permutation(count)[: round(share * count)].astype(np.int64)
+    rows = drawn(generator, (*sizes[:axis], len(chosen), *sizes[end:]), dtype)
+    expected = cached.copy().reshape(lead, count, rest)
+    expected[:, chosen] = rows.reshape(lead, len(chosen), rest)
+    index = np.where(generator.random(len(chosen)) < 0.5, chosen, chosen - count)
+    got = kernels.scatter_rows(cached.copy(), index, rows, axis, end, in_place=in_place)
+    assert got.tobytes() == expected.tobytes()
+
+
+def test_scatter_rows_passes_over_what_is_outside(kernels: HostKernels) -> None:
+    cached, rows = np.zeros((2, 3), np.float32), np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    got = kernels.scatter_rows(cached, np.array([3, -4, 1]), rows, 1, 2)
+    assert got.tolist() == [[0, 3, 0], [0, 6, 0]]
 
 
 @FEW

@@ -16,6 +16,7 @@ from tests.trt_plugins.host_plugins import tensorrt_headers
 FUNCTIONS = (
     "gather_rows",
     "masked_merge",
+    "scatter_rows",
     "edit_conv",
     "row_linear",
     "fill_slots",

@@ -20,8 +20,8 @@ constexpr float kLogTwoOfE = 1.4426950408889634f;
 /// So many keys come at a time, into so many buffers: as much as 48 KiB of shared memory hold.
 template <int Width>
 struct Steps {
-  static constexpr int kKeys = Width <= 64 ? 64 : 32;
-  static constexpr int kBuffers = Width <= 128 ? 2 : 1;
+  static constexpr int kKeys = Width <= 80 ? 64 : 32;
+  static constexpr int kBuffers = Width <= 160 ? 2 : 1;
 };
 
 /// Keys and values of a step. The pad keeps the rows that a warp reads at once out of each other's banks.
@@ -137,6 +137,7 @@ template <typename T, int Width>
 __global__ void __launch_bounds__(kAttentionThreads) edit_attention_kernel(AttentionOperands<T> op) {
   constexpr int kKeys = Steps<Width>::kKeys, kBuffers = Steps<Width>::kBuffers;
   __shared__ AttentionTiles<T, Width> shared[kBuffers];
+  static_assert(sizeof(shared) <= 48 * 1024, "what a block has without asking for more");
   const unsigned warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize, g = lane / 4, t = lane % 4;
   const int64_t head = blockIdx.y, row0 = static_cast<int64_t>(blockIdx.x) * kAttentionQueries + warp * 16;
   LeftTile query[Width / 16];
@@ -272,9 +273,13 @@ int edit_attention(AttentionOperands<T> op, void* workspace, Stream stream) {
   const uintptr_t addresses = reinterpret_cast<uintptr_t>(op.key) | reinterpret_cast<uintptr_t>(op.value) |
                               reinterpret_cast<uintptr_t>(op.new_key) | reinterpret_cast<uintptr_t>(op.new_value);
   op.aligned = addresses % sizeof(Vector16) == 0 && op.width % 8 == 0 && op.value_width % 8 == 0;
+  // Stable Diffusion has heads of 40, 80 and 160, DiT-XL of 72: rounded up to powers of two, a third of the work would be zeros.
   if (width <= 32) return attend<T, 32>(op, workspace, stream);
+  if (width <= 48) return attend<T, 48>(op, workspace, stream);
   if (width <= 64) return attend<T, 64>(op, workspace, stream);
+  if (width <= 80) return attend<T, 80>(op, workspace, stream);
   if (width <= 128) return attend<T, 128>(op, workspace, stream);
+  if (width <= 160) return attend<T, 160>(op, workspace, stream);
   return attend<T, 256>(op, workspace, stream);
 }
 

@@ -24,7 +24,7 @@ struct NormOperands {
   float epsilon;
 };
 
-/// A thread keeps its channel and goes down the rows: the channel's scale and shift are computed once.
+/// A thread keeps its channel and goes down the rows: what belongs to the channel is computed once.
 template <typename T>
 __global__ void __launch_bounds__(kNormThreads) edit_group_norm_kernel(NormOperands<T> op) {
   const int64_t channel = static_cast<int64_t>(blockIdx.x) * kNormThreads + threadIdx.x;
@@ -32,18 +32,21 @@ __global__ void __launch_bounds__(kNormThreads) edit_group_norm_kernel(NormOpera
   const int64_t group = channel / (op.channels / op.groups);
   const float factor = op.factor == nullptr ? 1.0f : to_float(op.factor[channel]);
   const float offset = op.shift == nullptr ? 0.0f : to_float(op.shift[channel]);
-  const float scale = factor / sqrtf(op.moments[op.groups + group] + op.epsilon);
-  const float shift = offset - op.moments[group] * scale;
-  for (int64_t row = blockIdx.y; row < op.rows; row += gridDim.y)
-    op.out[row * op.channels + channel] = from_float<T>(activated(to_float(op.in[row * op.channels + channel]) * scale + shift, op.activation));
+  const float mean = op.moments[group], scale = factor / sqrtf(op.moments[op.groups + group] + op.epsilon);
+  // The mean is taken off first: behind the product, large means would leave their rounding.
+  for (int64_t row = blockIdx.y; row < op.rows; row += gridDim.y) {
+    const int64_t place = row * op.channels + channel;
+    op.out[place] = from_float<T>(activated((to_float(op.in[place]) - mean) * scale + offset, op.activation));
+  }
 }
 
 template <typename T>
 struct MomentOperands {
   float* out;  // [2, groups]
   const T* in;
-  const T* cached;
-  const int64_t* index;  // [rows]: where the rows are in cached
+  const T* cached;  // [cached_rows, channels]
+  int64_t cached_rows;
+  const int64_t* index;  // [rows]: where the rows are in cached; one outside of it is passed over
   const float* moments;  // [2, groups], those of cached
   int64_t rows, channels, groups;
   float share;
@@ -57,8 +60,9 @@ __global__ void __launch_bounds__(kNormThreads) group_moments_kernel(MomentOpera
   const float mean = op.moments[group];
   float moved = 0.0f, widened = 0.0f;
   for (int64_t place = threadIdx.x; place < count; place += kNormThreads) {
-    const int64_t row = place / width, channel = group * width + place % width;
-    const float x = to_float(op.in[row * op.channels + channel]), y = to_float(op.cached[op.index[row] * op.channels + channel]);
+    const int64_t row = place / width, channel = group * width + place % width, old = op.index[row];
+    if (old < 0 || old >= op.cached_rows) continue;
+    const float x = to_float(op.in[row * op.channels + channel]), y = to_float(op.cached[old * op.channels + channel]);
     moved += x - y;
     widened += (x - y) * (x + y - 2.0f * mean);
   }

@@ -32,13 +32,19 @@ extern "C" {
 typedef struct RetouchTail RetouchTail;
 #endif
 
-/// out [entries, row] of the table [rows; cached[halo]; pad]; an entry outside of it is the pad row.
-RETOUCH_API int retouch_gather_rows(void* out, const void* rows, int64_t active, const void* cached, const int64_t* halo,
-    int64_t halo_count, const void* pad, const int64_t* neighbours, int64_t entries, int64_t row_bytes,
+/// out [entries, row] of the table [rows; cached[halo]; pad]; an entry outside of it, or of `cached` [cached_rows, row], is the
+/// pad row.
+RETOUCH_API int retouch_gather_rows(void* out, const void* rows, int64_t active, const void* cached, int64_t cached_rows,
+    const int64_t* halo, int64_t halo_count, const void* pad, const int64_t* neighbours, int64_t entries, int64_t row_bytes,
     void* stream);
 
 /// `cached` with `rows` [entries, row] at the positions `index` [entries, axes] of its leading axes; `out` may be `cached`.
 RETOUCH_API int retouch_masked_merge(void* out, const void* cached, const int64_t* sizes, int axes, const int64_t* index,
+    const void* rows, int64_t entries, int64_t row_bytes, void* stream);
+
+/// `cached` [lead, size, row] with `rows` [lead, entries, row] at the places `index` [entries] of its middle axis; `out` may be
+/// `cached`.
+RETOUCH_API int retouch_scatter_rows(void* out, const void* cached, int64_t lead, int64_t size, const int64_t* index,
     const void* rows, int64_t entries, int64_t row_bytes, void* stream);
 
 /// Bytes of memory for what products and attention of few rows share out among more blocks.
@@ -46,8 +52,8 @@ RETOUCH_API int retouch_masked_merge(void* out, const void* cached, const int64_
 
 /// out [targets, columns]: neighbours [targets, taps] of the table times weight [columns, taps * channels], plus bias or null,
 /// then the tail or null. ``workspace`` has RETOUCH_WORKSPACE bytes, or is null, which is slow for few targets.
-RETOUCH_API int retouch_edit_conv(int type, void* out, const void* rows, int64_t active, const void* cached, const int64_t* halo,
-    int64_t halo_count, const void* pad, const int64_t* neighbours, const void* weight, const void* bias,
+RETOUCH_API int retouch_edit_conv(int type, void* out, const void* rows, int64_t active, const void* cached, int64_t cached_rows,
+    const int64_t* halo, int64_t halo_count, const void* pad, const int64_t* neighbours, const void* weight, const void* bias,
     const RetouchTail* tail, int64_t targets, int64_t taps, int64_t channels, int64_t columns, void* workspace,
     void* stream);
 
@@ -65,10 +71,11 @@ RETOUCH_API int retouch_edit_attention(int type, void* out, const void* query, c
     const void* new_value, const int32_t* slot, int64_t heads, int64_t queries, int64_t keys,
     int64_t width, int64_t value_width, float scale, void* workspace, void* stream);
 
-/// out [2, groups]: moments [2, groups] of ``cached`` after its rows ``index`` [rows] became ``in`` [rows, channels].
+/// out [2, groups]: moments [2, groups] of ``cached`` [cached_rows, channels] after its rows ``index`` [rows] became ``in``
+/// [rows, channels].
 /// ``share`` is one over the number of elements of a group.
-RETOUCH_API int retouch_group_moments(int type, float* out, const void* in, const void* cached, const int64_t* index,
-    const float* moments, int64_t rows, int64_t channels, int64_t groups, float share, void* stream);
+RETOUCH_API int retouch_group_moments(int type, float* out, const void* in, const void* cached, int64_t cached_rows,
+    const int64_t* index, const float* moments, int64_t rows, int64_t channels, int64_t groups, float share, void* stream);
 
 /// Rows normalised by moments [2, groups], times factor or one, plus shift or zero, then the activation.
 RETOUCH_API int retouch_edit_group_norm(int type, void* out, const void* in, const float* moments, const void* factor, const void* shift,

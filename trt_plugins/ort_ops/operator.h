@@ -14,7 +14,7 @@
 namespace retouch::ort {
 
 /// Which attributes and operands the operators have; models built for others do not fit.
-constexpr int32_t kInterface = 2;
+constexpr int32_t kInterface = 3;
 constexpr const char* kDomain = "ai.retouch";
 
 /// What an operand's elements are: those of the kernel's type, int64, or float32 in every kernel.
@@ -75,11 +75,12 @@ class Operator {
 /// All operators.
 const std::vector<const Operator*>& operators();
 
-/// The product of dims from an axis on.
-inline int64_t volume(const std::vector<int64_t>& dims, size_t from = 0) {
+/// The product of dims from an axis on, to the last or to before another one.
+inline int64_t volume(const std::vector<int64_t>& dims, size_t from, size_t end) {
   int64_t product = 1;
-  for (size_t axis = from; axis < dims.size(); ++axis) product *= dims[axis];
+  for (size_t axis = from; axis < end; ++axis) product *= dims[axis];
   return product;
 }
+inline int64_t volume(const std::vector<int64_t>& dims, size_t from = 0) { return volume(dims, from, dims.size()); }
 
 }  // namespace retouch::ort

@@ -24,8 +24,8 @@ class GatherRows final : public Operator {
     const std::vector<int64_t> rows = call.dims(0), neighbours = call.dims(4);
     std::vector<int64_t> dims = neighbours;
     dims.insert(dims.end(), rows.begin() + 1, rows.end());
-    return retouch_gather_rows(call.out(0, dims), call.in(0), rows[0], call.in(1), call.index(2), call.dim(2, 0), call.in(3),
-                               call.index(4), volume(neighbours), volume(rows, 1) * call.number_bytes(), call.stream());
+    return retouch_gather_rows(call.out(0, dims), call.in(0), rows[0], call.in(1), call.dim(1, 0), call.index(2), call.dim(2, 0),
+                               call.in(3), call.index(4), volume(neighbours), volume(rows, 1) * call.number_bytes(), call.stream());
   }
 };
 
@@ -36,9 +36,26 @@ class MaskedMerge final : public Operator {
   std::vector<Operand> inputs() const override { return {kRows, kPlaces, kRows}; }
   int run(Call& call, const Settings&) const override {
     const std::vector<int64_t> cached = call.dims(0), index = call.dims(1);
+    if (index[1] > static_cast<int64_t>(cached.size())) return RETOUCH_NOT_SUPPORTED;
     const int axes = static_cast<int>(index[1]);
     return retouch_masked_merge(call.out(0, cached), call.in(0), cached.data(), axes, call.index(1), call.in(2), index[0],
                                 volume(cached, static_cast<size_t>(axes)) * call.number_bytes(), call.stream());
+  }
+};
+
+/// cached, index [M] over its axes from ``axis`` to ``end``, and rows of its shape with M in their place.
+class ScatterRows final : public Operator {
+ public:
+  const char* name() const override { return "ScatterRows"; }
+  std::vector<const char*> integers() const override { return {"axis", "end"}; }
+  std::vector<Operand> inputs() const override { return {kRows, kPlaces, kRows}; }
+  int run(Call& call, const Settings& is) const override {
+    const std::vector<int64_t> cached = call.dims(0);
+    const int64_t rank = static_cast<int64_t>(cached.size());
+    if (is.integers[0] < 0 || is.integers[1] <= is.integers[0] || is.integers[1] > rank) return RETOUCH_NOT_SUPPORTED;
+    const size_t axis = static_cast<size_t>(is.integers[0]), end = static_cast<size_t>(is.integers[1]);
+    return retouch_scatter_rows(call.out(0, cached), call.in(0), volume(cached, 0, axis), volume(cached, axis, end), call.index(1),
+                                call.in(2), call.dim(1, 0), volume(cached, end) * call.number_bytes(), call.stream());
   }
 };
 
@@ -68,8 +85,8 @@ class EditConv final : public Operator {
   int run(Call& call, const Settings& is) const override {
     const std::vector<int64_t> rows = call.dims(0), neighbours = call.dims(4), dims = {neighbours[0], call.dim(5, 0)};
     const RetouchTail tail = tail_of(call, is.integers.data(), 7, dims);
-    return retouch_edit_conv(call.type(), call.out(0, dims), call.in(0), rows[0], call.in(1), call.index(2), call.dim(2, 0), call.in(3),
-                             call.index(4), call.in(5), call.in(6), &tail, dims[0], neighbours[1], volume(rows, 1), dims[1],
+    return retouch_edit_conv(call.type(), call.out(0, dims), call.in(0), rows[0], call.in(1), call.dim(1, 0), call.index(2),
+                             call.dim(2, 0), call.in(3), call.index(4), call.in(5), call.in(6), &tail, dims[0], neighbours[1], volume(rows, 1), dims[1],
                              call.workspace(RETOUCH_WORKSPACE), call.stream());
   }
 };
@@ -120,7 +137,7 @@ class EditGroupNorm final : public Operator {
   int run(Call& call, const Settings& is) const override {
     const std::vector<int64_t> rows = call.dims(0);
     float* moments = static_cast<float*>(call.out(1, call.dims(3)));
-    const int failure = retouch_group_moments(call.type(), moments, call.in(0), call.in(1), call.index(2),
+    const int failure = retouch_group_moments(call.type(), moments, call.in(0), call.in(1), call.dim(1, 0), call.index(2),
                                               static_cast<const float*>(call.in(3)), rows[0], rows[1], is.integers[0], is.numbers[0],
                                               call.stream());
     if (failure != 0) return failure;
@@ -134,11 +151,12 @@ class EditGroupNorm final : public Operator {
 const std::vector<const Operator*>& operators() {
   static const GatherRows gather;
   static const MaskedMerge merge;
+  static const ScatterRows scatter;
   static const EditConv conv;
   static const RowLinear linear;
   static const EditAttention attention;
   static const EditGroupNorm norm;
-  static const std::vector<const Operator*> all = {&gather, &merge, &conv, &linear, &attention, &norm};
+  static const std::vector<const Operator*> all = {&gather, &merge, &scatter, &conv, &linear, &attention, &norm};
   return all;
 }
 

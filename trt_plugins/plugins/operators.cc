@@ -24,24 +24,31 @@ class GatherRows final : public OfTable {
   }
   int run(const Call& call, const Settings&) const override {
     const PluginTensorDesc* in = call.inputs;
-    return retouch_gather_rows(call.out[0], call.in[0], in[0].dims.d[0], call.in[1], static_cast<const int64_t*>(call.in[2]),
-                               in[2].dims.d[0], call.in[3], static_cast<const int64_t*>(call.in[4]), volume(in[4].dims),
+    return retouch_gather_rows(call.out[0], call.in[0], in[0].dims.d[0], call.in[1], in[1].dims.d[0],
+                               static_cast<const int64_t*>(call.in[2]), in[2].dims.d[0], call.in[3],
+                               static_cast<const int64_t*>(call.in[4]), volume(in[4].dims),
                                volume(in[0].dims, 1) * number_bytes(in[0].type), call.stream);
   }
 };
 
-/// cached [.., row], index [M, K], rows [M, row].
-class MaskedMerge : public Operator {
+/// A cached tensor, an index, and rows that go into it.
+class OfMerge : public Operator {
  public:
-  const char* name() const override { return "MaskedMerge"; }
   int32_t inputs(const Settings&) const override { return 3; }
   bool takes(int32_t input, DataType type, DataType first) const override {
     return input == 1 ? type == DataType::kINT64 : is_number(first) && type == first;
   }
   void shapes(const DimsExprs* in, DimsExprs* out, const Settings&, IExprBuilder&) const override { *out = in[0]; }
+};
+
+/// cached [.., row], index [M, K], rows [M, row].
+class MaskedMerge final : public OfMerge {
+ public:
+  const char* name() const override { return "MaskedMerge"; }
   int run(const Call& call, const Settings&) const override {
     const Dims& cached = call.inputs[0].dims;
     const Dims& index = call.inputs[1].dims;
+    if (index.d[1] > cached.nbDims) return RETOUCH_NOT_SUPPORTED;
     int64_t sizes[Dims::MAX_DIMS];
     for (int32_t axis = 0; axis < cached.nbDims; ++axis) sizes[axis] = cached.d[axis];
     const int32_t axes = static_cast<int32_t>(index.d[1]);
@@ -50,11 +57,21 @@ class MaskedMerge : public Operator {
   }
 };
 
-/// The same in the cached tensor's own memory, where TensorRT allows it (PreviewFeature::kALIASED_PLUGIN_IO_10_03).
-class ScatterRows final : public MaskedMerge {
+/// cached, index [M] over its axes from ``axis`` to ``end``, and rows of its shape with M in their place. In the cached
+/// tensor's own memory, where TensorRT is told to allow it (PreviewFeature::kALIASED_PLUGIN_IO_10_03).
+class ScatterRows final : public OfMerge {
  public:
   const char* name() const override { return "ScatterRows"; }
+  std::vector<const char*> integers() const override { return {"axis", "end"}; }
   int32_t aliased() const override { return 0; }
+  int run(const Call& call, const Settings& is) const override {
+    const Dims& cached = call.inputs[0].dims;
+    const int32_t axis = is.integers[0], end = is.integers[1];
+    if (axis < 0 || end <= axis || end > cached.nbDims) return RETOUCH_NOT_SUPPORTED;
+    const int64_t lead = volume(cached, 0, axis), size = volume(cached, axis, end), row = volume(cached, end);
+    return retouch_scatter_rows(call.out[0], call.in[0], lead, size, static_cast<const int64_t*>(call.in[1]), call.in[2],
+                                call.inputs[1].dims.d[0], row * number_bytes(call.inputs[0].type), call.stream);
+  }
 };
 
 size_t slots_bytes(int64_t keys) { return static_cast<size_t>(keys) * sizeof(int32_t); }
@@ -103,7 +120,7 @@ class EditConv final : public OfTable {
     const PluginTensorDesc* in = call.inputs;
     const int32_t biased = is.integers[0];
     const RetouchTail tail = TailOperands::of(call, &is.integers[1], 6 + biased);
-    return retouch_edit_conv(type_number(in[0].type), call.out[0], call.in[0], in[0].dims.d[0], call.in[1],
+    return retouch_edit_conv(type_number(in[0].type), call.out[0], call.in[0], in[0].dims.d[0], call.in[1], in[1].dims.d[0],
                              static_cast<const int64_t*>(call.in[2]), in[2].dims.d[0], call.in[3],
                              static_cast<const int64_t*>(call.in[4]), call.in[5], biased != 0 ? call.in[6] : nullptr, &tail,
                              in[4].dims.d[0], in[4].dims.d[1], volume(in[0].dims, 1), in[5].dims.d[0], call.workspace,
@@ -185,7 +202,7 @@ class EditGroupNorm final : public Operator {
     const PluginTensorDesc* in = call.inputs;
     const int64_t rows = in[0].dims.d[0], channels = in[0].dims.d[1], groups = is.integers[0];
     float* moments = static_cast<float*>(call.out[1]);
-    const int failure = retouch_group_moments(type_number(in[0].type), moments, call.in[0], call.in[1],
+    const int failure = retouch_group_moments(type_number(in[0].type), moments, call.in[0], call.in[1], in[1].dims.d[0],
                                               static_cast<const int64_t*>(call.in[2]), static_cast<const float*>(call.in[3]), rows,
                                               channels, groups, is.numbers[0], call.stream);
     if (failure != 0) return failure;

@@ -23,8 +23,8 @@ using nvinfer1::PluginTensorDesc;
 
 constexpr const char* kNamespace = "ai.retouch";
 /// Which attributes and operands the plugins have; engines built for others do not fit.
-constexpr int32_t kInterface = 2;
-constexpr const char* kVersion = "2";
+constexpr int32_t kInterface = 3;
+constexpr const char* kVersion = "3";
 constexpr int32_t kFailed = -1;
 
 /// The tensors of a call.
@@ -138,11 +138,12 @@ inline int type_number(DataType type) {
   return type == DataType::kFLOAT ? RETOUCH_FLOAT32 : type == DataType::kHALF ? RETOUCH_FLOAT16 : RETOUCH_BFLOAT16;
 }
 inline int64_t number_bytes(DataType type) { return type == DataType::kFLOAT ? 4 : 2; }
-/// The product of the dims from an axis on.
-inline int64_t volume(const Dims& dims, int32_t from = 0) {
+/// The product of the dims from an axis on, to the last or to before another one.
+inline int64_t volume(const Dims& dims, int32_t from, int32_t end) {
   int64_t product = 1;
-  for (int32_t axis = from; axis < dims.nbDims; ++axis) product *= dims.d[axis];
+  for (int32_t axis = from; axis < end; ++axis) product *= dims.d[axis];
   return product;
 }
+inline int64_t volume(const Dims& dims, int32_t from = 0) { return volume(dims, from, dims.nbDims); }
 
 }  // namespace retouch::trt

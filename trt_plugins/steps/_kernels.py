@@ -50,6 +50,7 @@ class TensorKernels:
             _at(rows),
             len(rows),
             _at(cached),
+            len(cached),
             _at(table.halo),
             len(table.halo),
             _at(pad),

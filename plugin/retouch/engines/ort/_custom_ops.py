@@ -13,7 +13,7 @@ __all__ = ["CUSTOM_OPS", "custom_ops_library"]
 CUSTOM_OPS = "RETOUCH_ORT_OPS"
 """The variable of the environment that names the library."""
 
-_INTERFACE = 2
+_INTERFACE = 3
 """Which attributes and operands the operators have; the library says it too."""
 _REMEDY = f"Build it with `make ort-ops`, and set {CUSTOM_OPS}, or build models without plugins"
 

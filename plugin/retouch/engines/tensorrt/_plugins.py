@@ -16,7 +16,7 @@ __all__ = ["PLUGIN_LIBRARY", "load_plugins", "plugin_library"]
 PLUGIN_LIBRARY = "RETOUCH_TRT_PLUGINS"
 """The variable of the environment that names the library."""
 
-_INTERFACE = 2
+_INTERFACE = 3
 """Which attributes and operands the plugins have; the library says it too."""
 _REMEDY = "Build it with `make plugins` against the headers of the installed TensorRT"
 
