@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from retouch.errors import EngineMissingError
 
-__all__ = ["REPEATS", "WARM_UP", "Buffer", "Card", "TorchCard"]
+__all__ = ["BURST", "REPEATS", "WARM_UP", "Buffer", "Card", "TorchCard", "burst"]
 
 WARM_UP = 3
 REPEATS = 20
+BURST = 10
+"""So many runs follow each other where a run is timed by itself: starting one takes longer than small ones do."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,26 @@ class Buffer:
     owner: Any
 
 
+def burst(run: Callable[[], object]) -> Callable[[], None]:
+    """Many runs, one behind another."""
+
+    def runs() -> None:
+        for _ in range(BURST):
+            run()
+
+    return runs
+
+
 class Card(Protocol):
-    """What checks want of a card. Kernels run on its default stream."""
+    """What checks want of a card."""
 
     @property
     def name(self) -> str:
         """The card, and the versions of what drives it."""
+
+    @property
+    def stream(self) -> int | None:
+        """The stream that kernels are started on at the moment, ``None`` for the default one."""
 
     def upload(self, array: NDArray[Any]) -> Buffer:
         """A copy of an array in the card's memory."""
@@ -45,6 +61,9 @@ class Card(Protocol):
 
     def milliseconds(self, run: Callable[[], None]) -> float:
         """The median time that the card takes for what a function starts."""
+
+    def burst_milliseconds(self, run: Callable[[], object]) -> float:
+        """The same for one run among many that follow each other."""
 
     def captured(self, run: Callable[[], object]) -> Callable[[], None]:
         """What a function starts, as one launch where the card can."""
@@ -76,15 +95,16 @@ class TorchCard:
         """
         try:
             import torch
-        except ImportError as error:
+        except Exception as error:  # one whose libraries are missing raises what it likes
             raise EngineMissingError(
-                f"Expected torch to reach a GPU, got {error}. Install a CUDA build of it."
+                f"Expected torch to reach a GPU, got {type(error).__name__}: {error}. Install a CUDA build of it."
             ) from error
         if not torch.cuda.is_available():
             raise EngineMissingError(
                 "Expected a CUDA card, but this torch sees none. Install a CUDA build and the driver."
             )
         self._torch: Any = torch
+        torch.backends.cudnn.benchmark = True  # the convolutions that are compared with may choose their best kernel
 
     @property
     def name(self) -> str:
@@ -92,6 +112,11 @@ class TorchCard:
         torch = self._torch
         major, minor = torch.cuda.get_device_capability()
         return f"{torch.cuda.get_device_name()} ({major}.{minor}), CUDA {torch.version.cuda}, torch {torch.__version__}"
+
+    @property
+    def stream(self) -> int:
+        """PyTorch's current stream."""
+        return int(self._torch.cuda.current_stream().cuda_stream)
 
     def upload(self, array: NDArray[Any]) -> Buffer:
         """A copy of an array in the card's memory."""
@@ -118,6 +143,10 @@ class TorchCard:
             times.append(float(start.elapsed_time(stop)))
         return float(np.median(times))
 
+    def burst_milliseconds(self, run: Callable[[], object]) -> float:
+        """The median time of a run in a graph of many."""
+        return self.milliseconds(self.captured(burst(run))) / BURST
+
     def captured(self, run: Callable[[], object]) -> Callable[[], None]:
         """What a function starts, as a graph of CUDA."""
         torch = self._torch
@@ -143,14 +172,14 @@ class TorchCard:
         left, right = (
             torch.randn(*shape, dtype=torch.float16, device="cuda") for shape in ((rows, depth), (depth, columns))
         )
-        return self.milliseconds(lambda: torch.matmul(left, right))
+        return self.burst_milliseconds(lambda: torch.matmul(left, right))
 
     def copy_milliseconds(self, size: int) -> float:
         """The time of a copy within the card's memory."""
         torch = self._torch
         source = torch.randint(0, 255, (size,), dtype=torch.uint8, device="cuda")
         target = torch.empty_like(source)
-        return self.milliseconds(lambda: target.copy_(source))
+        return self.burst_milliseconds(lambda: target.copy_(source))
 
     def attention_milliseconds(self, heads: int, queries: int, keys: int, width: int) -> float:
         """The time of scaled_dot_product_attention."""
@@ -158,7 +187,7 @@ class TorchCard:
         q, k, v = (
             torch.randn(1, heads, rows, width, dtype=torch.float16, device="cuda") for rows in (queries, keys, keys)
         )
-        return self.milliseconds(lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v))
+        return self.burst_milliseconds(lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v))
 
     def conv_milliseconds(self, size: int, channels: int) -> float:
         """The time of conv2d."""
@@ -166,4 +195,4 @@ class TorchCard:
         options = {"dtype": torch.float16, "device": "cuda"}
         image = torch.randn(1, channels, size, size, **options).to(memory_format=torch.channels_last)
         weight = torch.randn(channels, channels, 3, 3, **options).to(memory_format=torch.channels_last)
-        return self.milliseconds(lambda: torch.nn.functional.conv2d(image, weight, padding=1))
+        return self.burst_milliseconds(lambda: torch.nn.functional.conv2d(image, weight, padding=1))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retouch.errors import EngineMissingError
-from retouch.trt_plugins._card import REPEATS, WARM_UP, Buffer, Card, TorchCard
+from retouch.trt_plugins._card import BURST, REPEATS, WARM_UP, Buffer, Card, TorchCard, burst
 
 __all__ = ["CupyCard", "find_card"]
 
@@ -44,6 +44,11 @@ class CupyCard:
         version = f"CUDA {runtime.runtimeGetVersion()}, cupy {self._cupy.__version__}"
         return f"{name} ({found['major']}.{found['minor']}), {version}"
 
+    @property
+    def stream(self) -> int:
+        """CuPy's current stream."""
+        return int(self._cupy.cuda.get_current_stream().ptr)
+
     def upload(self, array: NDArray[Any]) -> Buffer:
         """A copy of an array in the card's memory."""
         held = self._cupy.asarray(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
@@ -68,6 +73,10 @@ class CupyCard:
             times.append(float(cuda.get_elapsed_time(start, stop)))
         return float(np.median(times))
 
+    def burst_milliseconds(self, run: Callable[[], object]) -> float:
+        """The median time of a run among many."""
+        return self.milliseconds(burst(run)) / BURST
+
     def captured(self, run: Callable[[], object]) -> Callable[[], None]:
         """What a function starts, as it is: the kernels' default stream cannot be captured."""
 
@@ -83,12 +92,12 @@ class CupyCard:
     def copy_milliseconds(self, size: int) -> float:
         """The time of a copy within the card's memory."""
         source, target = (self._cupy.zeros(size, np.uint8) for _ in range(2))
-        return self.milliseconds(lambda: self._cupy.copyto(target, source))
+        return self.burst_milliseconds(lambda: self._cupy.copyto(target, source))
 
     def matmul_milliseconds(self, rows: int, depth: int, columns: int) -> float:
         """The time of matmul."""
         left, right = (self._cupy.ones(shape, np.float16) for shape in ((rows, depth), (depth, columns)))
-        return self.milliseconds(lambda: self._cupy.matmul(left, right))
+        return self.burst_milliseconds(lambda: self._cupy.matmul(left, right))
 
     def attention_milliseconds(self, heads: int, queries: int, keys: int, width: int) -> float | None:  # noqa: ARG002
         """``None``: CuPy has none."""

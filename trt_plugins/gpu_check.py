@@ -3,7 +3,8 @@
 Needs a CUDA build of PyTorch, or CuPy, and ``make kernels``; no TensorRT, unless engines are to be timed. Writes
 ``gpu_check.json`` and ``gpu_check.md``. Without PyTorch there are no whole steps, and attention and convolutions are
 compared with CuPy's matrix product.
-Exits with 1 if a kernel is wrong, with 2 if there is no card or no library.
+Exits with 1 if a kernel is wrong or the card failed on the way, with 2 if there is no card or no library: nothing was
+checked then.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import argparse
 import dataclasses
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from retouch.engines import Target
 from retouch.errors import RetouchError
@@ -33,6 +35,8 @@ _GIGA = 1e9
 _FAILED = 1
 _NOT_HERE = 2
 
+_T = TypeVar("_T")
+
 
 @dataclasses.dataclass(frozen=True)
 class GpuReport:
@@ -44,6 +48,7 @@ class GpuReport:
         timings: how fast they were.
         steps: edit steps assembled from the kernels and PyTorch, against dense steps.
         engines: edits by engines of a bundle, against its base graph's engine.
+        failures: where the card, or a library, gave up; what was found before is there.
     """
 
     card: str
@@ -51,22 +56,38 @@ class GpuReport:
     timings: tuple[Timing, ...]
     steps: tuple[StepTiming, ...] = ()
     engines: tuple[EngineTiming, ...] = ()
+    failures: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether every kernel and every step is right."""
-        return all(check.passed for check in self.checks) and all(step.passed for step in self.steps)
+        """Whether every kernel and every step is right, and everything went to its end."""
+        found = (*self.checks, *self.steps)
+        return not self.failures and all(one.passed for one in found)
 
 
 def run(card: Card, library: KernelLibrary, sizes: Sizes | None = None, steps: StepSizes | None = None) -> GpuReport:
     """Checks the kernels, and times them, and steps made of them, if they are right."""
     sizes = sizes or Sizes()
-    checks = tuple(check_kernels(card, library, rows=sizes.checked_rows))
-    if not all(check.passed for check in checks):
-        return GpuReport(card.name, checks, ())
-    timings = tuple(time_kernels(card, library, sizes))
-    timed = () if isinstance(card, CupyCard) else tuple(time_steps(card, library, steps or StepSizes()))
-    return GpuReport(card.name, checks, timings, timed)
+    failures: list[str] = []
+    checks = _found("checks of kernels", check_kernels(card, library, rows=sizes.checked_rows), failures)
+    if failures or not all(check.passed for check in checks):
+        return GpuReport(card.name, checks, (), failures=tuple(failures))
+    timings = _found("times of kernels", time_kernels(card, library, sizes), failures)
+    timed: tuple[StepTiming, ...] = ()
+    if not isinstance(card, CupyCard):
+        timed = _found("steps", time_steps(card, library, steps or StepSizes()), failures)
+    return GpuReport(card.name, checks, timings, timed, failures=tuple(failures))
+
+
+def _found(what: str, items: Iterator[_T], failures: list[str]) -> tuple[_T, ...]:
+    """The items as far as they come, and why no more come: a full memory or a lost card loses nothing that is known."""
+    found: list[_T] = []
+    try:
+        for item in items:
+            found.append(item)  # noqa: PERF402  (what came before a failure is kept)
+    except (RetouchError, RuntimeError, MemoryError) as error:  # the latter two are PyTorch's and CuPy's
+        failures.append(f"{what}, behind {len(found)} of them: {type(error).__name__}: {error}")
+    return tuple(found)
 
 
 def page(report: GpuReport) -> str:
@@ -83,6 +104,8 @@ def page(report: GpuReport) -> str:
         f"{timing.share:.0%} of {timing.against} |"
         for timing in report.timings
     ]
+    for failure in report.failures:
+        lines += ["", f"**Not finished**: {failure}"]
     if report.steps:
         lines += ["", "| step, float16 | active rows | edit ms | dense ms | times faster | launch us | error | |"]
         lines += ["|---|---|---|---|---|---|---|---|", *map(_step_line, report.steps)]
@@ -114,18 +137,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path(), help="folder of the report")
     options = parser.parse_args(arguments)
     try:
+        card = find_card()
         library = KernelLibrary(options.library)
-        report = run(find_card(), library)
-        if options.tensorrt is not None:
-            engines = tuple(time_engines(options.tensorrt, Target(options.target), StepSizes().shares))
-            report = dataclasses.replace(report, engines=engines)
-    except RetouchError as error:
-        sys.stderr.write(f"error: {error}\n")
+        options.out.mkdir(parents=True, exist_ok=True)
+    except (RetouchError, OSError) as error:
+        sys.stderr.write(f"error: {error} Nothing was checked.\n")
         return _NOT_HERE
+    report = run(card, library)
+    if options.tensorrt is not None:
+        report = _with_engines(report, options.tensorrt, Target(options.target))
     replace_text(options.out / "gpu_check.json", json.dumps(dataclasses.asdict(report), indent=1) + "\n")
     replace_text(options.out / "gpu_check.md", page(report))
     sys.stdout.write(page(report))
     return 0 if report.passed else _FAILED
+
+
+def _with_engines(report: GpuReport, bundle: Path, target: Target) -> GpuReport:
+    failures = [*report.failures]
+    engines = _found("engines", time_engines(bundle, target, StepSizes().shares), failures)
+    return dataclasses.replace(report, engines=engines, failures=tuple(failures))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 import types
@@ -18,7 +19,7 @@ from retouch.trt_plugins import gpu_check
 from retouch.trt_plugins._card import Buffer
 from retouch.trt_plugins._cupy_card import find_card
 from retouch.trt_plugins._kernel_checks import check_kernels
-from retouch.trt_plugins._kernel_library import KernelLibrary
+from retouch.trt_plugins._kernel_library import TYPES, KernelLibrary
 from retouch.trt_plugins._kernel_timings import Sizes
 from retouch.trt_plugins.steps import StepSizes
 
@@ -36,6 +37,7 @@ class Host:
     """The host as a card."""
 
     name = "host"
+    stream = None
 
     def upload(self, array: np.ndarray) -> Buffer:
         copy = np.ascontiguousarray(array).reshape(-1).view(np.uint8).copy()
@@ -48,6 +50,9 @@ class Host:
         start = time.perf_counter()
         run()
         return (time.perf_counter() - start) * 1e3
+
+    def burst_milliseconds(self, run: Callable[[], object]) -> float:
+        return self.milliseconds(self.captured(run))
 
     def captured(self, run: Callable[[], object]) -> Callable[[], None]:
         def start() -> None:
@@ -89,6 +94,7 @@ def test_every_kernel_is_checked_and_timed(host_library: Path) -> None:
     kernels = (
         "gather_rows",
         "masked_merge",
+        "scatter_rows",
         "edit_conv",
         "row_linear",
         "edit_attention",
@@ -126,12 +132,45 @@ def test_other_data_gives_the_same_verdict(host_library: Path) -> None:
     assert all(check.passed for check in check_kernels(Host(), KernelLibrary(host_library), rows=9, seed=5))
 
 
-def test_without_a_card_or_a_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(EngineMissingError, match="make kernels"):
-        KernelLibrary(tmp_path / "nothing.so")
-    assert gpu_check.main(["--library", str(tmp_path / "nothing.so"), "--out", str(tmp_path)]) == 2
-    assert "Expected" in capsys.readouterr().err
+def test_without_a_card_or_a_library(
+    tmp_path: Path, host_library: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert gpu_check.main(["--library", str(host_library), "--out", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr()
+    assert re.search("Expected a CUDA card, but this torch sees none.*Nothing was checked", told.err) and not told.out
+    monkeypatch.setattr(gpu_check, "find_card", Host)
+    assert gpu_check.main(["--library", str(tmp_path / "nothing.so"), "--out", str(tmp_path / "out")]) == 2
+    assert re.search("kernels' library at .*nothing.so.*make kernels", capsys.readouterr().err)
     assert list(tmp_path.iterdir()) == []
+
+
+class Full(KernelLibrary):
+    """Gives up at the first norm behind the checks, as a card whose memory is full."""
+
+    norms = 0
+
+    def call(self, name: str, *arguments: Any) -> None:
+        self.norms += name == "edit_group_norm"
+        if self.norms > len(TYPES):
+            raise RuntimeError("CUDA out of memory")
+        super().call(name, *arguments)
+
+
+def test_what_was_found_before_a_failure_is_reported(
+    host_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gpu_check, "find_card", Host)
+    monkeypatch.setattr(gpu_check, "Sizes", lambda: SMALL)
+    monkeypatch.setattr(gpu_check, "StepSizes", lambda: STEPS)
+    monkeypatch.setattr(gpu_check, "KernelLibrary", Full)
+    command = ["--library", str(host_library), "--out", str(tmp_path / "new" / "folder")]
+    assert gpu_check.main([*command, "--tensorrt", str(tmp_path / "none")]) == 1
+    report = json.loads((tmp_path / "new" / "folder" / "gpu_check.json").read_text())
+    assert len(report["timings"]) == 6 and len(report["checks"]) == len(TYPES) * 8
+    times, steps, engines = report["failures"]
+    assert times == "times of kernels, behind 6 of them: RuntimeError: CUDA out of memory"
+    assert steps.startswith("steps, behind 0") and engines.startswith("engines, behind 0 of them: ")
+    assert capsys.readouterr().out.count("**Not finished**") == 3
 
 
 class Cupy(types.ModuleType):
@@ -148,7 +187,10 @@ class Cupy(types.ModuleType):
             deviceSynchronize=lambda: None,
         )
         self.cuda = types.SimpleNamespace(
-            runtime=runtime, Event=Moment, get_elapsed_time=lambda start, stop: (stop.at - start.at) * 1e3
+            runtime=runtime,
+            Event=Moment,
+            get_elapsed_time=lambda start, stop: (stop.at - start.at) * 1e3,
+            get_current_stream=lambda: types.SimpleNamespace(ptr=0),
         )
 
     def asarray(self, array: np.ndarray) -> Any:
