@@ -13,10 +13,12 @@ from retouch.bundle import Bundle, EngineSpec, FileSpec, Manifest, ProfileSpec, 
 from retouch.engines import Library, Target, load_library
 from retouch.engines.tensorrt import card_name
 from retouch.errors import BundleError
+from retouch.files import exclusive
+from retouch.trt_plugins._batch_profiles import at_usual_batch, with_batches
 from retouch.trt_plugins._compile import Work, compile_graph
 from retouch.trt_plugins._graphs import BuildGraph, LoadedGraph, graphs_of, load_graph
 from retouch.trt_plugins._open_dims import input_shapes
-from retouch.trt_plugins._options import BuildOptions, precision_of
+from retouch.trt_plugins._options import BatchRange, BuildOptions, precision_of
 from retouch.trt_plugins._ort_models import compile_for_ort, providers_of, take_profiles
 from retouch.trt_plugins._plugin_nodes import PLUGIN_VERSION
 from retouch.trt_plugins._precision import Precision
@@ -65,7 +67,8 @@ def build(
 ) -> list[BuiltEngine]:
     """The engines of a bundle, the base graph's first; those are built that are missing or out of date.
 
-    Each engine appears in the bundle as soon as it is complete, so that an interrupted build goes on where it was.
+    Each engine appears in the bundle as soon as it is complete, so that an interrupted build goes on where it was. Of
+    several builds of one bundle at once, one works and the others wait.
 
     Args:
         bundle: the bundle, or its directory.
@@ -84,10 +87,12 @@ def build(
     opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
     say = tell or (lambda _: None)
     others = None if engines_from is None else Bundle.open(engines_from, check="size")
-    return [
-        _kept(opened, plan) or _taken(opened, others, plan, say) or _made(opened, library, plan, options, say)
-        for plan in _plans(opened, library, options)
-    ]
+    with exclusive(opened.path, lambda: say(f"{opened.path}: another build is at work, wait for it")):
+        opened = Bundle.open(opened.path, check="none")  # with what that one built
+        return [
+            _kept(opened, plan) or _taken(opened, others, plan, say) or _made(opened, library, plan, options, say)
+            for plan in _plans(opened, library, options)
+        ]
 
 
 def outdated(bundle: Bundle, options: BuildOptions) -> list[str]:
@@ -110,11 +115,14 @@ def _plans(bundle: Bundle, library: Library, options: BuildOptions) -> list[_Pla
     if library.target is Target.ORT and not take_profiles(devices):
         counts = ()
     modes = options.group_norm if options.group_norm is not None else tuple(manifest.edits)
+    other = None if options.batch is None else Bundle.open(options.batch.other, check="size")
+    single: dict[str, tuple[int, ...]] = {}
     found = []
     for graph in graphs_of(bundle, modes, stacked=options.stacked):
-        loaded = load_graph(bundle, graph)
+        loaded = load_graph(bundle, graph, other, single)
+        single.update(loaded.single)
         wanted = stacked_counts(counts, rows) if graph.stacked else counts
-        ranges = _profiles(manifest, graph, loaded, wanted)
+        ranges = _profiles(manifest, graph, loaded, wanted, options.batch)
         source = _digest(loaded, library, ranges, precision, devices, options)
         found.append(_Planned(graph, loaded, ranges, precision, source))
     return found
@@ -128,11 +136,16 @@ def _devices(library: Library, options: BuildOptions) -> tuple[str, ...]:
 
 
 def _profiles(
-    manifest: Manifest, graph: BuildGraph, loaded: LoadedGraph, counts: Sequence[int]
+    manifest: Manifest, graph: BuildGraph, loaded: LoadedGraph, counts: Sequence[int], batch: BatchRange | None
 ) -> tuple[ProfileSpec, ...]:
-    if graph.edit is None:
-        return ()
-    return profiles(manifest, graph.edit, input_shapes(loaded.model.graph), counts, stacked=graph.stacked)
+    shapes = at_usual_batch(input_shapes(loaded.model.graph), loaded.batch)
+    found: tuple[ProfileSpec, ...] = ()
+    if graph.edit is not None:
+        found = profiles(manifest, graph.edit, shapes, counts, stacked=graph.stacked)
+    if batch is None or loaded.batch is None:
+        return found
+    rows = manifest.grid(manifest.editable.grid).rows
+    return with_batches(found or (ProfileSpec(rows, {}),), batch, loaded.batch)
 
 
 def _digest(
@@ -198,6 +211,7 @@ def _made(bundle: Bundle, library: Library, plan: _Planned, options: BuildOption
         profiles=plan.profiles,
         source=plan.source,
         file=FileSpec(0, ""),
+        batch_axes=plan.loaded.batch_axes,
     )
     say(f"{plan.graph.file}: write {engine.contents.nbytes / 2**20:.1f} MiB")
     name = store_engine(bundle.path, engine.contents, spec)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx
@@ -13,6 +13,7 @@ import onnx
 from retouch.bundle import Bundle, EditGraphSpec, prepared_groups, read_shared, relocate
 from retouch.engines.ort import prune_file
 from retouch.errors import BuildRequestError
+from retouch.trt_plugins._open_batch import OpenGraph, with_open_batch
 
 __all__ = ["BuildGraph", "LoadedGraph", "graphs_of", "load_graph"]
 
@@ -47,12 +48,18 @@ class LoadedGraph:
         folder: where its weights are.
         structure: digest of the graph without its weights: what they are, not what is in them.
         digest: of all that it is made of, weights included.
+        batch: the batch that it was exported for, if that is open now.
+        batch_axes: the axes that count an open batch, of the inputs and outputs that have some.
+        single: outputs that are of one sample whatever the batch, and the axes that count it.
     """
 
     model: onnx.ModelProto
     folder: Path
     structure: str
     digest: str
+    batch: int | None = None
+    batch_axes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    single: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def graphs_of(bundle: Bundle, modes: Sequence[str], *, stacked: bool = False) -> list[BuildGraph]:
@@ -103,9 +110,28 @@ def _preparing(bundle: Bundle, spec: EditGraphSpec) -> list[BuildGraph]:
     return [BuildGraph(spec.prep_file, group.outputs) for group in prepared_groups(bundle.path / spec.prep_file)]
 
 
-def load_graph(bundle: Bundle, graph: BuildGraph) -> LoadedGraph:
-    """The graph, cut down to its outputs."""
+def load_graph(
+    bundle: Bundle,
+    graph: BuildGraph,
+    other: Bundle | None = None,
+    single: Mapping[str, tuple[int, ...]] | None = None,
+) -> LoadedGraph:
+    """The graph, cut down to its outputs.
+
+    Args:
+        bundle: the bundle that has it.
+        graph: the graph.
+        other: a bundle of the same model for another batch, to have the batch open.
+        single: inputs that graphs give for one sample, and the axes that count it.
+
+    Raises:
+        BuildRequestError: the other bundle is none of this model.
+    """
     model = prune_file(bundle.path / graph.file, graph.outputs)
+    opened = OpenGraph(model, {}, None, {})
+    if other is not None:
+        opened = with_open_batch(model, _of_other(other, graph), single)
+        model = opened.model
     digest = hashlib.sha256(model.SerializeToString(deterministic=True))
     structure = _structure(model)
     digest.update(bundle.manifest.files[bundle.manifest.weights_file].sha256.encode())
@@ -113,7 +139,17 @@ def load_graph(bundle: Bundle, graph: BuildGraph) -> LoadedGraph:
     if shared is not None:
         digest.update(shared.sha256.encode())
     folder = relocate(model, bundle.path)
-    return LoadedGraph(model, folder, structure, digest.hexdigest())
+    return LoadedGraph(model, folder, structure, digest.hexdigest(), opened.size, opened.axes, opened.single)
+
+
+def _of_other(other: Bundle, graph: BuildGraph) -> onnx.ModelProto:
+    names = onnx.load(other.path / graph.file, load_external_data=False) if graph.file in other.manifest.files else None
+    if names is None or not {*graph.outputs} <= {value.name for value in names.graph.output}:
+        raise BuildRequestError(
+            f"Expected {other.path} to be of the same model for another batch, but it has no {graph.file} with the "
+            "same outputs. Export both with the same options, for batches of two or more."
+        )
+    return prune_file(other.path / graph.file, graph.outputs)
 
 
 def _structure(model: onnx.ModelProto) -> str:

@@ -5,15 +5,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from retouch.bundle import NATIVE_ATTENTION, PLUGINS, REFIT, STRIPPED, VERSION_COMPATIBLE, Manifest
+from retouch.bundle import NATIVE_ATTENTION, OPEN_BATCH, PLUGINS, REFIT, STRIPPED, VERSION_COMPATIBLE, Manifest
 from retouch.engines import Target
 from retouch.errors import BuildRequestError
 from retouch.trt_plugins._precision import Precision
 from retouch.trt_plugins._row_counts import DEFAULT_ROWS
 
-__all__ = ["BuildOptions", "precision_of"]
+__all__ = ["BatchRange", "BuildOptions", "precision_of"]
 
 _NARROW = (Precision.FLOAT16, Precision.BFLOAT16)
+
+
+@dataclass(frozen=True)
+class BatchRange:
+    """The batches that engines serve, where they serve more than the one that the bundle was exported for.
+
+    Attributes:
+        least: the smallest.
+        most: the largest.
+        other: a bundle of the same model, exported for another batch: what differs tells where the batch is.
+    """
+
+    least: int
+    most: int
+    other: Path
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.least <= self.most:
+            raise BuildRequestError(f"Expected a range of batches like 2..8, got {self.least}..{self.most}.")
 
 
 @dataclass(frozen=True)
@@ -39,6 +58,7 @@ class BuildOptions:
         refit: whether engines hold no weights, and take those of their bundle when they are loaded, so that bundles
             of the same graphs with other weights have the same engines; needs a GPU to build.
         timing_cache: a file that keeps what TensorRT measured, for later builds; TensorRT only.
+        batch: the batches to serve; ``None`` means the one that the bundle was exported for.
     """
 
     target: Target
@@ -52,6 +72,7 @@ class BuildOptions:
     stacked: bool = False
     refit: bool = False
     timing_cache: Path | None = None
+    batch: BatchRange | None = None
 
     def __post_init__(self) -> None:
         if self.target is Target.TENSORRT and self.devices:
@@ -84,6 +105,7 @@ class BuildOptions:
             *((PLUGINS,) if self.plugins else ()),
             *((NATIVE_ATTENTION,) if self.native_attention else ()),
             *((REFIT, STRIPPED) if self.refit else ()),
+            *((OPEN_BATCH,) if self.batch is not None else ()),
         )
 
 

@@ -61,8 +61,8 @@ class GpuReport:
     @property
     def passed(self) -> bool:
         """Whether every kernel and every step is right, and everything went to its end."""
-        found = (*self.checks, *self.steps)
-        return not self.failures and all(one.passed for one in found)
+        right = [check.passed for check in self.checks] + [step.passed for step in self.steps]
+        return not self.failures and all(right)
 
 
 def run(card: Card, library: KernelLibrary, sizes: Sizes | None = None, steps: StepSizes | None = None) -> GpuReport:

@@ -104,6 +104,17 @@ def bundle(model: Path, tmp_path: Path) -> Bundle:
     return export_onnx(model, tmp_path / "bundle", ExportOptions(editable="x", min_coverage=0.0, verify=False))
 
 
+@pytest.fixture
+def sharing(model: Path, bundle: Bundle, tmp_path: Path) -> Bundle:
+    """A bundle of the same model for images of twice the height, which reads the weights of another one."""
+    larger = onnx.load(model)
+    for value in (larger.graph.input[0], larger.graph.output[0]):
+        value.type.tensor_type.shape.dim[2].dim_value = 32
+    onnx.save(larger, tmp_path / "larger.onnx")
+    options = ExportOptions(editable="x", min_coverage=0.0, share=bundle.path, verify=False)
+    return export_onnx(tmp_path / "larger.onnx", tmp_path / "sharing", options)
+
+
 @pytest.fixture(scope="session")
 def kernels(host_library: Path) -> HostKernels:
     """The kernels, compiled for the host."""

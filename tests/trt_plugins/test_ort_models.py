@@ -96,13 +96,7 @@ def test_only_what_changed_is_built_again_and_other_providers_are_beside(bundle:
     assert all((bundle.path / name).is_file() for name in names)
 
 
-def test_weights_of_a_shared_file_are_found(model: Path, bundle: Bundle, tmp_path: Path) -> None:
-    larger = onnx.load(model)
-    for value in (larger.graph.input[0], larger.graph.output[0]):
-        value.type.tensor_type.shape.dim[2].dim_value = 32
-    onnx.save(larger, tmp_path / "larger.onnx")
-    options = ExportOptions(editable="x", min_coverage=0.0, share=bundle.path, verify=False)
-    sharing = export_onnx(tmp_path / "larger.onnx", tmp_path / "sharing", options)
+def test_sessions_find_weights_of_a_shared_file(sharing: Bundle) -> None:
     build(sharing, ORT)
     feeds = {"x": np.concatenate([X, X], axis=2), "step": FEEDS["step"]}
     runs = []

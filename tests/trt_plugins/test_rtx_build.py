@@ -20,6 +20,7 @@ from retouch.export import ExportOptions, export_onnx
 from retouch.trt_plugins import BuildOptions, Precision, Target, build, outdated
 from retouch.trt_plugins._graphs import LoadedGraph
 from retouch.trt_plugins._parse import parse
+from tests.full_disk import files_limited_to
 
 RTX = BuildOptions(Target.TENSORRT_RTX, rows=("10", "all"))
 
@@ -151,13 +152,7 @@ def test_a_bundle_in_half_precision_is_built_in_it(model: Path, tmp_path: Path) 
         build(bundle, BuildOptions(Target.TENSORRT_RTX, Precision.FLOAT32))
 
 
-def test_weights_of_a_shared_file_are_found(model: Path, bundle: Bundle, tmp_path: Path) -> None:
-    larger = onnx.load(model)
-    for value in (larger.graph.input[0], larger.graph.output[0]):
-        value.type.tensor_type.shape.dim[2].dim_value = 32
-    onnx.save(larger, tmp_path / "larger.onnx")
-    options = ExportOptions(editable="x", min_coverage=0.0, share=bundle.path, verify=False)
-    sharing = export_onnx(tmp_path / "larger.onnx", tmp_path / "sharing", options)
+def test_weights_of_a_shared_file_are_found(sharing: Bundle) -> None:
     assert (sharing.path / "shared.json").is_file()
     assert all(engine.spec.file.bytes > 1000 for engine in build(sharing, RTX))
 
@@ -171,10 +166,25 @@ def test_a_bundle_that_cannot_be_written_to_is_told_before_anything_is_built(bun
     assert Bundle.open(bundle.path).manifest.engines == {}
 
 
-def test_an_interrupted_build_leaves_whole_engines_only_and_goes_on_later(bundle: Bundle) -> None:
-    command = [sys.executable, "-c", INTERRUPTED, str(bundle.path)]
+def test_a_full_disk_leaves_the_engines_that_were_there(bundle: Bundle) -> None:
+    names = sorted(engine.name for engine in build(bundle, RTX))
+    others = BuildOptions(Target.TENSORRT_RTX, rows=("20", "all"))
+    with files_limited_to(1000), pytest.raises(BundleError, match="edit-float32.* cannot be written: .*Make room"):
+        build(bundle.path, others)
+    assert sorted(Bundle.open(bundle.path).manifest.engines) == sole(bundle) == names
+    assert not any((bundle.path / "engines").rglob(".*"))
+    assert [engine.kept for engine in build(bundle.path, others)] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
+)
+def test_an_interrupted_build_leaves_whole_engines_only_and_goes_on_later(
+    bundle: Bundle, number: signal.Signals, code: int
+) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, str(bundle.path), str(int(number))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 128 + signal.SIGINT, done.stderr
+    assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     manifest = Bundle.open(bundle.path).manifest
     assert [engine.graph for engine in manifest.engines.values()] == ["base.onnx", "prep.onnx"]
@@ -187,7 +197,7 @@ import os, signal, sys
 import retouch.trt_plugins._compile as compile
 from retouch.cli import main
 
-path = sys.argv[1]
+path, number = sys.argv[1], int(sys.argv[2])
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
 before = compile.progress_monitor
 
@@ -198,7 +208,7 @@ def monitor(trt, name, tell, cancelled):
     def phase_start(self, phase, parent, steps):
         start(self, phase, parent, steps)
         if name == "edit.onnx" and parent is None:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
             assert cancelled.wait(20)
 
     type(made).phase_start = phase_start
@@ -207,4 +217,36 @@ def monitor(trt, name, tell, cancelled):
 compile.progress_monitor = monitor
 sys.argv = ["retouch", "build", path, "--profile", "rows=10,all"]
 main()
+"""
+
+
+def test_of_two_builds_at_once_one_waits_and_finds_everything_done(bundle: Bundle) -> None:
+    command = [sys.executable, "-c", AT_WORK, str(bundle.path)]
+    lines: list[str] = []
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin is not None and other.stdout is not None
+        assert other.stdout.readline() == b"at work\n"
+
+        def tell(line: str) -> None:
+            assert other.stdin is not None
+            lines.append(line)
+            other.stdin.close()
+
+        made = build(bundle, RTX, tell=tell)
+        assert other.wait(60) == 0
+    assert lines == [f"{bundle.path}: another build is at work, wait for it"]
+    assert [engine.kept for engine in made] == [True] * 3
+    assert sorted(engine.name for engine in made) == sole(bundle)
+
+
+AT_WORK = """
+import sys
+from retouch.trt_plugins import BuildOptions, Target, build
+
+def tell(line):
+    if line == "base.onnx: parse":
+        print("at work", flush=True)
+        sys.stdin.read()
+
+build(sys.argv[1], BuildOptions(Target.TENSORRT_RTX, rows=("10", "all")), tell=tell)
 """

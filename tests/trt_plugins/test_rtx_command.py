@@ -63,3 +63,28 @@ def test_a_build_file_goes_from_the_model_to_the_engines(model: Path, tmp_path: 
     assert json.loads(result.stdout)["outdated"] == ["tensorrt-rtx: edit.onnx"]
     said = json.loads(call("build", recipe, "--json", "-").stdout)
     assert [engine["kept"] for engine in said["engines"]] == [True, True, False]
+
+
+def test_builds_from_the_same_files_are_made_from_the_same(model: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "retouch.toml"
+    recipe.write_text(RECIPE.format(model=model))
+    one, other = (
+        json.loads(call("build", recipe, "-o", tmp_path / name, "--json", "-").stdout)["engines"] for name in ("a", "b")
+    )
+    assert [engine["source"] for engine in one] == [engine["source"] for engine in other]
+    bundles = [Bundle.open(tmp_path / name) for name in ("a", "b")]
+    assert bundles[0].manifest.files == bundles[1].manifest.files
+    assert bundles[0].manifest.recipe == bundles[1].manifest.recipe
+
+
+def test_an_export_leaves_engines_of_graphs_that_stay_the_same(model: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "retouch.toml"
+    recipe.write_text(RECIPE.format(model=model))
+    first = json.loads(call("build", recipe, "--json", "-").stdout)["engines"]
+    recipe.write_text(recipe.read_text().replace("min_coverage = 0.0", "min_coverage = 0.01"))
+    again = call("build", recipe, "--json", "-")
+    said = json.loads(again.stdout)["engines"]
+    assert [engine["name"] for engine in said] == [engine["name"] for engine in first]
+    assert all(engine["layers"] is None and not engine["kept"] for engine in said)
+    assert again.stderr.count("copy the engine of") == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "retouch.toml"]

@@ -15,7 +15,9 @@ __all__ = [
     "relocate",
     "write_shared",
     # Engines built from its graphs
+    "BATCH",
     "NATIVE_ATTENTION",
+    "OPEN_BATCH",
     "PLUGINS",
     "REFIT",
     "STRIPPED",
@@ -23,6 +25,7 @@ __all__ = [
     "VERSION_COMPATIBLE",
     "EngineSpec",
     "ProfileSpec",
+    "at_batch",
     "check_writable",
     "is_engine_file",
     "store_engine",
@@ -66,6 +69,7 @@ __all__ = [
     "ViewSpec",
 ]
 
+from retouch.bundle._batches import at_batch
 from retouch.bundle._bundle import MANIFEST_FILE, Bundle
 from retouch.bundle._check import Check
 from retouch.bundle._clusters import ClustersSpec
@@ -73,7 +77,9 @@ from retouch.bundle._decoder_spec import DecoderSpec, ExpertsSpec, SymbolsSpec
 from retouch.bundle._engine_files import is_engine_file
 from retouch.bundle._engine_store import check_writable, store_engine
 from retouch.bundle._engines import (
+    BATCH,
     NATIVE_ATTENTION,
+    OPEN_BATCH,
     PLUGINS,
     REFIT,
     STRIPPED,

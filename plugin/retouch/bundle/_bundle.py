@@ -22,10 +22,17 @@ MANIFEST_FILE = "manifest.json"
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle: its directory and its manifest."""
+    """A bundle: its directory and its manifest.
+
+    Attributes:
+        path: the directory.
+        manifest: the manifest.
+        batch: the batch that the manifest is for, if it is another one than that of the graphs (``at_batch``).
+    """
 
     path: Path
     manifest: Manifest
+    batch: int | None = None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], check: Check = "hash") -> Bundle:

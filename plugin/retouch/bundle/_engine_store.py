@@ -13,7 +13,7 @@ from retouch.bundle._engine_files import engine_files, engine_name, half_written
 from retouch.bundle._engines import ENGINES_FOLDER, EngineSpec
 from retouch.bundle._writer import update_manifest
 from retouch.errors import BundleError
-from retouch.files import FileSpec, replace_bytes
+from retouch.files import FileSpec, exclusive, replace_bytes
 
 
 def check_writable(bundle: Path, target: str) -> None:
@@ -55,17 +55,23 @@ def store_engine(bundle: Path, contents: memoryview, spec: EngineSpec) -> str:
     spec = dataclasses.replace(spec, file=FileSpec(contents.nbytes, digest))
     try:
         (bundle / name).parent.mkdir(parents=True, exist_ok=True)
-        replace_bytes(bundle / name, contents)
+        # Another build's manifest would not name this engine, and its sweep take the file for left behind.
+        with exclusive(bundle / ENGINES_FOLDER):
+            replace_bytes(bundle / name, contents)
+            _list(bundle, name, spec)
     except OSError as error:
         raise BundleError(
             f"The engine {bundle / name} cannot be written: {error}. Make room, or the bundle writable."
         ) from error
+    return name
+
+
+def _list(bundle: Path, name: str, spec: EngineSpec) -> None:
     # Read again: something else may have been measured or built meanwhile.
     current = Bundle.open(bundle, check="none").manifest
     others = {key: other for key, other in current.engines.items() if not _same_place(other, spec)}
     update_manifest(bundle, current.replace(engines={**others, name: spec}))
     _sweep(bundle, {*others, name})
-    return name
 
 
 def _same_place(one: EngineSpec, other: EngineSpec) -> bool:

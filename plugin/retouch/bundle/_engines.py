@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from retouch.files import FileSpec
 
 ENGINES_FOLDER = "engines"
 """The folder of a bundle that holds them."""
 
-VERSION_COMPATIBLE, PLUGINS, NATIVE_ATTENTION, REFIT, STRIPPED = TRAITS = (
+BATCH = "batch"
+"""The name of the batch where it is an open dim."""
+
+VERSION_COMPATIBLE, PLUGINS, NATIVE_ATTENTION, REFIT, STRIPPED, OPEN_BATCH = TRAITS = (
     "version-compatible",
     "plugins",
     "native-attention",
     "refit",
     "stripped",
+    "open-batch",
 )
 """What an engine may be: one that later versions of the same major version read, one that needs Retouch's plugins, one
 with the library's own attention, one whose weights can be replaced, one that holds no weights and gets them when it is
-loaded."""
+loaded, one that serves several batches."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ class EngineSpec:
         profiles: what sizes it is made for, smallest first; empty if no dim is open.
         source: digest of everything that it was made from and by.
         file: size and hash.
+        batch_axes: where the batch is open, per input and output that has one, by its name, the axes that count it.
     """
 
     graph: str
@@ -69,6 +74,7 @@ class EngineSpec:
     profiles: tuple[ProfileSpec, ...]
     source: str
     file: FileSpec
+    batch_axes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def profile_of(self, sizes: Mapping[str, int]) -> int | None:
         """The number of the first profile that allows those sizes, ``None`` if none does."""

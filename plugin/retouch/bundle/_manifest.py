@@ -10,7 +10,7 @@ from retouch.bundle._engines import EngineSpec
 from retouch.bundle._grids import GridSpec
 from retouch.files import FileSpec
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 _WHOLE = ("densified", "recomputed", "statistic")
 """Plans of nodes that every edit computes whole."""

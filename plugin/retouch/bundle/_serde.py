@@ -13,6 +13,7 @@ from retouch.files import parse_json, read_dataclass
 _WITHOUT_ENGINES = 3
 _WITHOUT_TRAITS = 4
 _ONE_STACK = 5
+_ONE_BATCH = 6
 
 _EXPORTED_BEFORE = "the bundle was exported before edits with such moments shared runs; export it again"
 
@@ -60,17 +61,18 @@ def _upgraded(data: dict[str, Any]) -> dict[str, Any]:
     """What older versions wrote as they would write it now; what is no manifest of theirs stays as it is.
 
     Version 3 knew no engines and no build files, version 4 no traits of engines, version 5 one stacked graph only, that
-    of cached moments.
+    of cached moments, version 6 no engines of several batches.
     """
     version = data.get("schema_version")
-    if type(version) is not int or version not in (_WITHOUT_ENGINES, _WITHOUT_TRAITS, _ONE_STACK):
+    if type(version) is not int or version not in (_WITHOUT_ENGINES, _WITHOUT_TRAITS, _ONE_STACK, _ONE_BATCH):
         return data
     if version == _WITHOUT_ENGINES:
         data = {**data, "engines": {}, "recipe": ""}
     engines, edits, stack = data.get("engines"), data.get("edits"), data.get("stacked")
-    if isinstance(engines, dict) and version != _ONE_STACK:
-        engines = {name: {**spec, "traits": []} if isinstance(spec, dict) else spec for name, spec in engines.items()}
-    if isinstance(edits, dict) and isinstance(stack, dict):
+    if isinstance(engines, dict):
+        lacking: dict[str, Any] = {"batch_axes": {}, **({} if version in (_ONE_STACK, _ONE_BATCH) else {"traits": []})}
+        engines = {name: {**spec, **lacking} if isinstance(spec, dict) else spec for name, spec in engines.items()}
+    if isinstance(edits, dict) and isinstance(stack, dict) and version != _ONE_BATCH:
         others: dict[str, Any] = {mode: {"graph": None, "reason": _EXPORTED_BEFORE} for mode in edits}
         stack = {**others, "cached": {**stack, "graph": _without_owners(stack.get("graph"))}}
         edits = {mode: _without_owners(spec) for mode, spec in edits.items()}

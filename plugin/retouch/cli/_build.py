@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,16 +16,17 @@ from rich.table import Table
 
 from retouch.bundle import Bundle, update_manifest
 from retouch.cli._export_directory import export_any
+from retouch.cli._profiles import profile_request
 from retouch.cli._recipe import Recipe, build_options, choice, export_options, read_recipe, recipe_digest
 from retouch.cli._results import JSON_HELP, result_console, write_json
 from retouch.cli._steps import Steps
 from retouch.errors import BuildRequestError, BundleError
+from retouch.files import exclusive, linked_copy
 from retouch.models import is_pipeline
-from retouch.trt_plugins import DEFAULT_ROWS, BuildOptions, BuiltEngine, Precision, Target, build, outdated
+from retouch.trt_plugins import BuildOptions, BuiltEngine, Precision, Target, build, outdated
 
 _STALE = 3
 _BUILD_FILE = ".toml"
-_DEFAULT_PROFILE = f"rows={','.join(DEFAULT_ROWS)}"
 
 _What = Annotated[Path, typer.Argument(metavar="BUNDLE|FILE.toml", help="Directory of the bundle, or a build file.")]
 _Engine = Annotated[str | None, typer.Option(help=f"What runs the engines: {', '.join(Target)}.")]
@@ -33,7 +35,12 @@ _Precision = Annotated[
 ]
 _Profile = Annotated[
     list[str] | None,
-    typer.Option(help="Active rows of the editable grid, each with a profile: counts, shares or all."),
+    typer.Option(
+        help="rows=: active rows of the editable grid, each with a profile; batch=LEAST..MOST: batches to serve."
+    ),
+]
+_OtherBatch = Annotated[
+    Path | None, typer.Option(metavar="BUNDLE", help="For batch=: the same model, exported for another batch.")
 ]
 _GroupNorm = Annotated[
     list[str] | None, typer.Option(help="GroupNorm modes to build edit graphs of; default: all that the bundle has.")
@@ -81,6 +88,7 @@ def build_command(
     stacked: _Stacked = False,
     refit: _Refit = False,
     timing_cache: _TimingCache = None,
+    other_batch: _OtherBatch = None,
     engines_from: _From = None,
     output: _Output = None,
     check: _Check = False,
@@ -101,7 +109,7 @@ def build_command(
         "stacked": stacked,
         "refit": refit,
     }
-    options = _options(engine, precision, profile, group_norm, device, flags, timing_cache)
+    options = _options(engine, precision, profile, group_norm, device, flags, timing_cache, other_batch)
     if what.suffix == _BUILD_FILE:
         if options is not None:
             raise BuildRequestError("A build file says what to build: leave the options out, or give a bundle.")
@@ -120,29 +128,22 @@ def _options(
     device: list[str] | None,
     flags: Mapping[str, bool],
     timing_cache: Path | None,
+    other_batch: Path | None,
 ) -> BuildOptions | None:
     """What the command line asks for, ``None`` if it says nothing."""
-    if not any((engine, precision, profile, group_norm, device, timing_cache, *flags.values())):
+    if not any((engine, precision, profile, group_norm, device, timing_cache, other_batch, *flags.values())):
         return None
+    asked = profile_request(profile or (), other_batch)
     return BuildOptions(
         target=choice(Target, engine or Target.TENSORRT_RTX, "--engine"),
         precision=None if precision is None else choice(Precision, precision, "--precision"),
-        rows=tuple(_rows(profile or [_DEFAULT_PROFILE])),
+        rows=asked.rows,
         group_norm=None if group_norm is None else tuple(group_norm),
         devices=tuple(device or ()),
         timing_cache=timing_cache,
+        batch=asked.batch,
         **flags,
     )
-
-
-def _rows(profiles: Sequence[str]) -> list[str]:
-    found = []
-    for text in profiles:
-        key, _, counts = text.partition("=")
-        if key != "rows" or not counts:
-            raise BuildRequestError(f"Expected --profile {_DEFAULT_PROFILE}, got {text!r}.")
-        found += counts.split(",")
-    return found
 
 
 def _by_file(file: Path, output: Path | None, engines_from: Path | None, check: bool, json_file: str | None) -> None:
@@ -151,12 +152,45 @@ def _by_file(file: Path, output: Path | None, engines_from: Path | None, check: 
         recipe = dataclasses.replace(recipe, bundle=str(output))
     engines = [build_options(engine) for engine in recipe.engine]
     digest = recipe_digest(recipe.model)
-    bundle = _exported(recipe, digest)
-    if bundle is None and check:
-        write_json(json_file, {"bundle": recipe.bundle, "outdated": [recipe.bundle]})
-        Console(stderr=True).print(f"{recipe.bundle} is out of date", highlight=False)
-        raise typer.Exit(_STALE)
-    _build(bundle or _export(recipe, digest), engines, engines_from, check, json_file)
+    if check:
+        _check_by_file(recipe, _exported(recipe, digest), engines, json_file)
+        return
+    console = Console(stderr=True)
+    with exclusive(
+        file, lambda: console.print(f"{file}: another build is at work, wait for it", markup=False, soft_wrap=True)
+    ):
+        bundle = _exported(recipe, digest)
+        if bundle is not None:
+            _build(bundle, engines, engines_from, check, json_file)
+            return
+        with _previous(recipe, engines) as previous:
+            _build(_export(recipe, digest), engines, engines_from or previous, check, json_file)
+
+
+def _check_by_file(
+    recipe: Recipe, bundle: Bundle | None, engines: Sequence[BuildOptions], json_file: str | None
+) -> None:
+    if bundle is not None:
+        _build(bundle, engines, None, True, json_file)
+        return
+    write_json(json_file, {"bundle": recipe.bundle, "outdated": [recipe.bundle]})
+    Console(stderr=True).print(f"{recipe.bundle} is out of date", highlight=False)
+    raise typer.Exit(_STALE)
+
+
+@contextlib.contextmanager
+def _previous(recipe: Recipe, engines: Sequence[BuildOptions]) -> Iterator[Path | None]:
+    """The bundle that an export is about to replace: engines of graphs that come out the same are taken from it."""
+    there = Path(recipe.bundle)
+    with linked_copy(there) if engines and _has_engines(there) else contextlib.nullcontext() as copy:
+        yield copy if copy is not None and _has_engines(copy) else None
+
+
+def _has_engines(path: Path) -> bool:
+    try:
+        return bool(Bundle.open(path, check="size").manifest.engines)
+    except BundleError:
+        return False
 
 
 def _exported(recipe: Recipe, digest: str) -> Bundle | None:

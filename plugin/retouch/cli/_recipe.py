@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from retouch import __version__
+from retouch.cli._profiles import batch_range
 from retouch.errors import BuildRequestError
 from retouch.export import ExportOptions
 from retouch.files import read_dataclass, sha256_of
@@ -54,6 +55,8 @@ class EngineRecipe:
     stacked: bool
     refit: bool
     timing_cache: str | None
+    batch: str | None
+    other_batch: str | None
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ _ENGINE: dict[str, Any] = {
     "stacked": False,
     "refit": False,
     "timing_cache": None,
+    "batch": None,
+    "other_batch": None,
 }
 
 
@@ -112,8 +117,10 @@ def read_recipe(path: Path) -> Recipe:
 
 
 def _placed(engine: EngineRecipe, folder: Path) -> EngineRecipe:
-    cache = None if engine.timing_cache is None else str(folder / engine.timing_cache)
-    return dataclasses.replace(engine, timing_cache=cache)
+    def placed(name: str | None) -> str | None:
+        return None if name is None else str(folder / name)
+
+    return dataclasses.replace(engine, timing_cache=placed(engine.timing_cache), other_batch=placed(engine.other_batch))
 
 
 def _filled(data: dict[str, Any]) -> dict[str, Any]:
@@ -153,6 +160,10 @@ def build_options(engine: EngineRecipe) -> BuildOptions:
         stacked=engine.stacked,
         refit=engine.refit,
         timing_cache=None if engine.timing_cache is None else Path(engine.timing_cache),
+        batch=batch_range(
+            () if engine.batch is None else (engine.batch,),
+            None if engine.other_batch is None else Path(engine.other_batch),
+        ),
     )
 
 

@@ -51,8 +51,14 @@ def start_engine(
     """The engine of that name.
 
     Raises:
+        RetouchError: the bundle is for another batch than its graphs, which this engine runs as they are.
         EngineMissingError: what it needs is not installed, or there is no GPU.
     """
+    if name == ORT and bundle.batch is not None:
+        raise RetouchError(
+            f"Expected an engine that was built for batches of {bundle.batch}, got {ORT!r}: graphs have the batch of "
+            f"their export. Name the engine that was built ({', '.join(ENGINES[1:])})."
+        )
     if name == ORT:
         return OrtEngine(providers, threads, weights)
     if name == Target.ORT:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -88,6 +90,30 @@ def test_what_a_killed_build_left_goes_with_the_next_engine(bundle: Bundle) -> N
     assert young.exists() and foreign.exists() and (bundle.path / name).exists()
 
 
+STORING = """
+import sys
+from pathlib import Path
+from retouch.bundle import EngineSpec, FileSpec, store_engine
+
+for number in range(15):
+    own = f"{sys.argv[2]}.{number}"
+    spec = EngineSpec("edit.onnx", "tensorrt-rtx", "1.7", "float32", (own,), (), ("y",), (), own, FileSpec(0, ""))
+    store_engine(Path(sys.argv[1]), memoryview(own.encode()), spec)
+"""
+
+
+def test_builds_at_once_lose_nothing_of_each_other(bundle: Bundle) -> None:
+    """Each reads the manifest that the others write, and removes engines that none of them names."""
+    commands = [[sys.executable, "-c", STORING, str(bundle.path), str(number)] for number in range(3)]
+    for process in [subprocess.Popen(command) for command in commands]:
+        assert process.wait(60) == 0
+    opened = Bundle.open(bundle.path)
+    assert {spec.devices for spec in opened.manifest.engines.values()} == {
+        (f"{process}.{number}",) for process in range(3) for number in range(15)
+    }
+    assert all(opened.engine(name)[0].is_file() for name in opened.manifest.engines)
+
+
 def test_an_export_replaces_a_bundle_with_engines_but_none_with_files_of_others(bundle: Bundle) -> None:
     name = store_engine(bundle.path, memoryview(b"engine"), engine())
     write(bundle.path)
@@ -123,6 +149,16 @@ def test_a_bundle_of_schema_version_3_is_read(bundle: Bundle) -> None:
     path.write_text(json.dumps({**data, "schema_version": 2}))
     with pytest.raises(BundleError, match=f"schema version 2; this version of Retouch reads {SCHEMA_VERSION}"):
         Bundle.open(bundle.path)
+
+
+def test_a_bundle_of_schema_version_6_is_read(bundle: Bundle) -> None:
+    store_engine(bundle.path, memoryview(b"engine"), engine())
+    before, path = Bundle.open(bundle.path), bundle.path / "manifest.json"
+    data = json.loads(path.read_text())
+    for spec in data["engines"].values():
+        del spec["batch_axes"]
+    path.write_text(json.dumps({**data, "schema_version": 6}))
+    assert Bundle.open(bundle.path) == before
 
 
 def test_engines_outside_of_the_bundle_are_refused(bundle: Bundle) -> None:

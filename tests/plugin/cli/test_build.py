@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import onnx
 import pytest
 
 from retouch.bundle import Bundle
+from retouch.files import exclusive
 
 RECIPE = """
 bundle = "made/image.bundle"
@@ -34,7 +36,11 @@ def recipe(image_model: Path, tmp_path: Path) -> Path:
     [
         (["--engine", "openvino"], "Expected --engine to be one of tensorrt-rtx, tensorrt, ort, got 'openvino'"),
         (["--precision", "int8"], "Expected --precision to be one of float32, tf32, float16, bfloat16, got 'int8'"),
-        (["--profile", "2%"], "Expected --profile rows=2%,10%,all, got '2%'"),
+        (["--profile", "2%"], "Expected --profile rows=2%,10%,all or --profile batch=2..8, got '2%'"),
+        (["--profile", "batch=2..8"], "got 2..8 and no bundle. Give both"),
+        (["--other-batch", "b"], "got no range and b. Give both"),
+        (["--profile", "batch=2-8", "--other-batch", "b"], "Expected one range of batches like 2..8"),
+        (["--profile", "batch=8..2", "--other-batch", "b"], "Expected a range of batches like 2..8, got 8..2"),
         (["--output", "elsewhere"], "--output is for build files"),
         (["--engine", "tensorrt", "--device", "8.9"], "no compute capabilities for tensorrt"),
     ],
@@ -112,10 +118,30 @@ def test_external_weights_belong_to_the_model(call: Any, recipe: Path) -> None:
     assert call("build", recipe, "--check").code == 3
 
 
-def test_the_bundle_may_go_elsewhere(call: Any, recipe: Path, tmp_path: Path) -> None:
-    called = call("build", recipe, "-o", tmp_path / "elsewhere")
+def files_of(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_bundle_may_go_elsewhere_and_the_source_tree_stays_as_it_is(
+    call: Any, recipe: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place, before = tmp_path_factory.mktemp("place") / "elsewhere", files_of(recipe.parent)
+    called = call("build", recipe, "-o", place)
     assert called.code == 0
-    assert (tmp_path / "elsewhere" / "manifest.json").is_file() and not (tmp_path / "made").exists()
+    assert (place / "manifest.json").is_file()
+    assert files_of(recipe.parent) == before and len(list(recipe.parent.iterdir())) == len(before)
+
+
+def test_of_two_builds_of_one_file_one_waits(recipe: Path) -> None:
+    command = [sys.executable, "-c", "from retouch.cli import main; main()", "build", str(recipe)]
+    with exclusive(recipe):
+        other = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert other.stderr is not None
+        assert b"another build is at work" in other.stderr.read(len(f"{recipe}: another build is at work".encode()))
+        assert not (recipe.parent / "made").exists()
+    _, errors = other.communicate(timeout=60)
+    assert other.returncode == 0, errors
+    assert Bundle.open(recipe.parent / "made" / "image.bundle").manifest.recipe
 
 
 @pytest.mark.parametrize(

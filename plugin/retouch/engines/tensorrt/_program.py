@@ -151,7 +151,8 @@ class TensorRtBinding:
         if profile is None:
             raise EngineError(
                 f"Expected inputs that a profile of the engine of {self._loaded.spec.graph} takes, got "
-                f"{'; '.join(self._loaded.misfits(shapes))}. Build it with a larger profile (--profile rows=all)."
+                f"{'; '.join(self._loaded.misfits(shapes))}. Build it with a larger profile (--profile rows=all, and "
+                "--profile batch=LEAST..MOST for other batches)."
             )
         return profile
 
