@@ -112,13 +112,20 @@ def test_failures_are_errors_of_onnx_runtime(library: Path) -> None:
 
 
 def test_a_library_that_is_not_there_or_another(
-    bundle: Bundle, host_library: Path, monkeypatch: pytest.MonkeyPatch
+    bundle: Bundle, host_library: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build(bundle, PLUGINS)
     monkeypatch.delenv("RETOUCH_ORT_OPS")
     unnamed = pytest.raises(EngineMissingError, match="RETOUCH_ORT_OPS to name .*got nothing.*make ort-ops")
     with EditSession(bundle.path, engine="ort") as session, unnamed:
         session.base(feeds_of(bundle))
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(EngineMissingError, match="operators of interface 99, got 3.*make ort-ops"),
+    ):
+        patch.setenv("RETOUCH_ORT_OPS", str(library))
+        patch.setattr("retouch.engines.ort._custom_ops._INTERFACE", 99)
+        build(bundle, BuildOptions(Target.ORT, devices=CPU, plugins=True, rows=("all",), stacked=True))
     monkeypatch.setenv("RETOUCH_ORT_OPS", str(host_library))
     with pytest.raises(EngineMissingError, match="operators for ONNX Runtime, got: .*retouch_ort_describe"):
         build(bundle, BuildOptions(Target.ORT, devices=CPU, plugins=True, rows=("all",), stacked=True))

@@ -82,6 +82,9 @@ def test_builds_with_plugins_load_them_and_parse_their_nodes(
         build(bundle, options)
     trt = FakeTensorRt(f"{major.value}.1.0")
     monkeypatch.setitem(sys.modules, "tensorrt", trt)
+    with monkeypatch.context() as patch, pytest.raises(EngineMissingError, match="interface 99, got .*make plugins"):
+        patch.setattr("retouch.engines.tensorrt._plugins._INTERFACE", 99)
+        build(bundle, options)
     engines = build(bundle, options)
     assert {engine.spec.traits for engine in engines} == {("version-compatible", "plugins")}
     assert set(trt.libraries) == set(trt.serialised) == {str(library)}
