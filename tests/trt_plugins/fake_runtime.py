@@ -125,9 +125,15 @@ class FakeEngine:
     def get_aliased_input_tensor(self, name: str) -> str | None:
         return self.aliases.get(name)
 
+    def get_tensor_shape(self, name: str) -> tuple[int, ...]:
+        return tuple(-1 if isinstance(dim, str) else dim for dim in self.dims(name))
+
     def get_tensor_profile_shape(self, name: str, profile: int) -> list[tuple[int, ...]]:
         dims = self.dims(name)
-        sizes = self.profiles[profile] if self.profiles else {}
+        assert any(isinstance(dim, str) for dim in dims), (
+            "a profile was asked for the shape of an input without open dims"
+        )
+        sizes = self.profiles[profile]
         return [tuple(sizes[dim][point] if isinstance(dim, str) else dim for dim in dims) for point in range(3)]
 
     def get_device_memory_size_for_profile_v2(self, profile: int) -> int:
@@ -166,7 +172,9 @@ class Context:
         return True
 
     def set_input_shape(self, name: str, shape: tuple[int, ...]) -> bool:
-        least, _, largest = self.engine.get_tensor_profile_shape(name, self.profile)
+        least = largest = self.engine.get_tensor_shape(name)
+        if min(least, default=0) < 0:
+            least, _, largest = self.engine.get_tensor_profile_shape(name, self.profile)
         self.changes += self.shapes.get(name) != shape
         self.shapes[name] = shape
         return all(low <= size <= high for low, size, high in zip(least, shape, largest, strict=True))

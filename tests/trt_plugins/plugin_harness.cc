@@ -349,6 +349,16 @@ void check_life(IPluginCreatorV3One& creator, const Case& wanted, Logger& logger
     expect(creator.createPlugin("node", &one_less, TensorRTPhase::kBUILD) == nullptr, "a missing attribute to be refused");
     expect(!logger.errors.empty() && logger.errors.back().find(list.back().name) != std::string::npos, "the attribute to be named");
   }
+  for (const auto& [name, value] : wanted.integers) {
+    if (std::string(name) == "axis" || std::string(name) == "end") continue;
+    const int32_t wrong = -1;
+    std::vector<PluginField> changed = list;
+    for (PluginField& field : changed)
+      if (std::string(field.name) == name) field.data = &wrong;
+    const PluginFieldCollection unknown = {count, changed.data()};
+    expect(creator.createPlugin("node", &unknown, TensorRTPhase::kBUILD) == nullptr, std::string("-1 as ") + name + " to be refused");
+    expect(logger.errors.back().find("not known") != std::string::npos, "the value to be called unknown");
+  }
   std::unique_ptr<IPluginV3> made(creator.createPlugin("node", &fields, TensorRTPhase::kBUILD));
   expect(made != nullptr, "a plugin");
   std::unique_ptr<IPluginV3> copy(made->clone());

@@ -76,10 +76,17 @@ class ScatterRows final : public OfMerge {
 
 size_t slots_bytes(int64_t keys) { return static_cast<size_t>(keys) * sizeof(int32_t); }
 
+bool is_flag(int32_t value) { return value == 0 || value == 1; }
+
 /// A tail as attributes and operands: gate [C], residual [M, C], factor and shift [C], of which a node has those it needs.
 struct TailOperands {
   enum { kGated, kAdded, kKept, kAffine, kActivation, kCount };
 
+  static bool knows(const int32_t* parts) {
+    for (int32_t part = kGated; part < kActivation; ++part)
+      if (!is_flag(parts[part])) return false;
+    return parts[kActivation] >= RETOUCH_NO_ACTIVATION && parts[kActivation] <= RETOUCH_TANH_GELU;
+  }
   static std::vector<const char*> names() { return {"gated", "added", "kept", "affine", "activation"}; }
   static int32_t inputs(const int32_t* parts) { return parts[kGated] + parts[kAdded] + 2 * parts[kAffine]; }
   /// The tail of a call whose operands begin at an input; what is kept is the second output.
@@ -106,6 +113,7 @@ class EditConv final : public OfTable {
  public:
   const char* name() const override { return "EditConv"; }
   std::vector<const char*> integers() const override { return with_tail({"biased"}); }
+  bool knows(const Settings& is) const override { return is_flag(is.integers[0]) && TailOperands::knows(&is.integers[1]); }
   int32_t inputs(const Settings& is) const override { return 6 + is.integers[0] + TailOperands::inputs(&is.integers[1]); }
   int32_t outputs(const Settings& is) const override { return 1 + is.integers[1 + TailOperands::kKept]; }
   void shapes(const DimsExprs* in, DimsExprs* out, const Settings& is, IExprBuilder&) const override {
@@ -133,6 +141,9 @@ class RowLinear final : public Operator {
  public:
   const char* name() const override { return "RowLinear"; }
   std::vector<const char*> integers() const override { return with_tail({"transB", "biased"}); }
+  bool knows(const Settings& is) const override {
+    return is_flag(is.integers[0]) && is_flag(is.integers[1]) && TailOperands::knows(&is.integers[2]);
+  }
   int32_t inputs(const Settings& is) const override { return 2 + is.integers[1] + TailOperands::inputs(&is.integers[2]); }
   int32_t outputs(const Settings& is) const override { return 1 + is.integers[2 + TailOperands::kKept]; }
   bool takes(int32_t, DataType type, DataType first) const override { return is_number(first) && type == first; }
@@ -187,6 +198,10 @@ class EditGroupNorm final : public Operator {
   const char* name() const override { return "EditGroupNorm"; }
   std::vector<const char*> integers() const override { return {"groups", "affine", "activation"}; }
   std::vector<const char*> numbers() const override { return {"share", "epsilon"}; }
+  bool knows(const Settings& is) const override {
+    return is.integers[0] > 0 && is_flag(is.integers[1]) && is.integers[2] >= RETOUCH_NO_ACTIVATION &&
+           is.integers[2] <= RETOUCH_TANH_GELU;
+  }
   int32_t inputs(const Settings& is) const override { return 4 + 2 * is.integers[1]; }
   int32_t outputs(const Settings&) const override { return 2; }
   bool takes(int32_t input, DataType type, DataType first) const override {

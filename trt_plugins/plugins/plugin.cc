@@ -136,9 +136,16 @@ nvinfer1::IPluginV3* Creator::createPlugin(const char* name, const PluginFieldCo
     settings.numbers.push_back(0.0f);
     if (!read_number(named(fields, wanted), settings.numbers.back())) missing += std::string(" ") + wanted;
   }
-  if (missing.empty()) return new (std::nothrow) Plugin(op_, std::move(settings));
-  log_error(std::string(op_.name()) + " " + (name == nullptr ? "" : name) + ": expected the attributes" + missing);
-  return nullptr;
+  const std::string node = std::string(op_.name()) + " " + (name == nullptr ? "" : name);
+  if (!missing.empty()) {
+    log_error(node + ": expected the attributes" + missing);
+    return nullptr;
+  }
+  if (!op_.knows(settings)) {
+    log_error(node + ": an attribute has a value that is not known: " + described(op_, settings));
+    return nullptr;
+  }
+  return new (std::nothrow) Plugin(op_, std::move(settings));
 }
 
 }  // namespace retouch::trt

@@ -51,6 +51,8 @@ class Operator {
   /// Names of the attributes that are integers, and of those that are floats. A node has all of them.
   virtual std::vector<const char*> integers() const { return {}; }
   virtual std::vector<const char*> numbers() const { return {}; }
+  /// Whether the attributes have values that the operator knows.
+  virtual bool knows(const Settings&) const { return true; }
   virtual int32_t inputs(const Settings&) const = 0;
   virtual int32_t outputs(const Settings&) const { return 1; }
   /// Whether an input may have a type, given the type of the first input.

@@ -9,7 +9,7 @@ NAMES = {
     trt.Runtime: ("deserialize_cuda_engine", "engine_host_code_allowed", "get_plugin_registry"),
     trt.ICudaEngine: (
         "num_io_tensors", "num_optimization_profiles", "get_tensor_name", "get_tensor_mode", "get_tensor_dtype",
-        "get_tensor_location", "get_tensor_profile_shape", "get_device_memory_size_for_profile_v2",
+        "get_tensor_location", "get_tensor_shape", "get_tensor_profile_shape", "get_device_memory_size_for_profile_v2",
         "create_execution_context", "create_runtime_config",
     ),
     trt.IExecutionContext: (

@@ -98,6 +98,27 @@ def test_an_edit_that_comes_again_is_captured_once_and_launched(built: Bundle, c
         assert ["launched as a captured graph" in note for note in notes] == [False, True, True, True]
 
 
+def test_runs_that_cannot_be_captured_are_started_call_by_call(
+    built: Bundle, stock: EditSession, card: FakeCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute = fake_runtime.Context.execute_async_v3
+
+    def refuse(self: fake_runtime.Context, stream: int) -> bool:
+        return stream not in card.captures and execute(self, stream)
+
+    monkeypatch.setattr(fake_runtime.Context, "execute_async_v3", refuse)
+    with EditSession(built, engine=ENGINE) as session:
+        ours, theirs = session.base(FEEDS), stock.base(FEEDS)
+        for number in range(4):
+            feed = {"x": OTHER * (number + 1)}
+            got = session.edit(ours, feed, region=SMALL)
+            expected = stock.edit(theirs, feed, region=SMALL, fallback=False)
+            assert got.outputs["y"].tobytes() == expected.outputs["y"].tobytes()
+            said = [note for note in got.report.notes if "could not be captured: tensorrt-rtx refuses a run" in note]
+            assert len(said) == (number > 0)
+        assert card.names().count("cudaStreamBeginCapture") == card.names().count("cudaStreamEndCapture") == 1
+
+
 def test_captured_edits_give_what_others_give(built: Bundle, stock: EditSession, card: FakeCuda) -> None:
     with EditSession(built, engine=ENGINE) as session:
         ours, theirs = session.base(FEEDS), stock.base(FEEDS)

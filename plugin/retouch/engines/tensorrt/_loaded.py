@@ -116,18 +116,22 @@ class LoadedEngine:
     def _tensor(self, name: str) -> Tensor:
         engine = self.engine
         is_input = self._is(name, "INPUT")
-        ranges = []
-        for number in range(self.profiles if is_input else 0):
-            least, _, largest = engine.get_tensor_profile_shape(name, number)
-            ranges.append((tuple(least), tuple(largest)))
         alias = getattr(engine, "get_aliased_input_tensor", None)
         return Tensor(
             name,
             _dtype(engine.get_tensor_dtype(name).name, name),
-            tuple(ranges),
+            tuple(self._range(name, number) for number in range(self.profiles if is_input else 0)),
             engine.get_tensor_location(name) == self._trt.TensorLocation.HOST,
             None if is_input or alias is None else alias(name) or None,
         )
+
+    def _range(self, name: str, profile: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The least and the largest shape of an input; profiles speak of those alone that have open dims."""
+        shape = tuple(self.engine.get_tensor_shape(name))
+        if min(shape, default=0) >= 0:
+            return shape, shape
+        least, _, largest = self.engine.get_tensor_profile_shape(name, profile)
+        return tuple(least), tuple(largest)
 
     def _is(self, name: str, mode: str) -> bool:
         return bool(self.engine.get_tensor_mode(name).name == mode)

@@ -109,6 +109,8 @@ class TensorRtBinding:
         if profiles and placed is not None:
             profile = placed.slot.profile
             notes.append(f"profile {profile + 1} of {len(profiles)}, made for {profiles[profile].rows} rows")
+        if self._slots.uncaptured is not None:
+            notes.append(f"runs are started call by call, because one could not be captured: {self._slots.uncaptured}")
         if self._launched:
             notes.append("launched as a captured graph")
         if self._moved:
@@ -179,7 +181,13 @@ class TensorRtBinding:
     def _captured(self, slot: Slot) -> CapturedRun | None:
         """The run that the slot is ready for; what is read in host memory is not read again by a graph."""
         on_host = any(tensor.on_host for tensor in self._loaded.inputs.values())
-        return slot.capture() if slot.capturable and not on_host else None
+        if on_host or self._slots.uncaptured is not None or not slot.capturable:
+            return None
+        try:
+            return slot.capture()
+        except EngineError as error:  # it runs as well without; a card that takes no more work fails there, too
+            self._slots.uncaptured = str(error)
+            return None
 
     def _again(self, last: _Placed) -> dict[str, Value]:
         """A run like the last one, but for the contents of the inputs that are copied into the slot's memory."""

@@ -134,11 +134,18 @@ class Slot:
 
 
 class Slots:
-    """The slots of an engine. As many are made as threads run it at once, and a few that keep captured runs."""
+    """The slots of an engine. As many are made as threads run it at once, and a few that keep captured runs.
+
+    Attributes:
+        loaded: the engine.
+        memory: the card's memory.
+        uncaptured: why no runs are captured any more, if one could not be.
+    """
 
     def __init__(self, loaded: LoadedEngine, memory: DeviceMemory) -> None:
         self.loaded = loaded
         self.memory = memory
+        self.uncaptured: str | None = None
         self._lock = threading.Lock()
         self._idle: list[Slot] = []
 
