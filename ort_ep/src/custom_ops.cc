@@ -94,7 +94,7 @@ class CustomOp : public OrtCustomOp {
   ONNXTensorElementDataType element_;
 };
 
-bool takes_any(const Op& op) { return op.signature.inputs[0].kind == Kind::kAny; }
+bool is_of_any(const Op& op) { return op.signature.inputs[0].kind == Kind::kAny; }
 
 OrtCustomOpDomain* made_domain() {
   // Sessions that are closed late may still use them, so neither the operators nor the domain are ever freed.
@@ -103,7 +103,7 @@ OrtCustomOpDomain* made_domain() {
   check(runtime().api->CreateCustomOpDomain(kDomain, &domain));
   for (const Op& op : ops())
     for (ONNXTensorElementDataType element : kElements) {
-      if (!takes_any(op) && element != ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT) continue;
+      if (!is_of_any(op) && element != ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT) continue;
       all.push_back(std::make_unique<CustomOp>(op, element));
       check(runtime().api->CustomOpDomain_Add(domain, all.back().get()));
     }

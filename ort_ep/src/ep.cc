@@ -9,7 +9,10 @@ namespace {
 
 bool is_claimed(const Node& node, OrtEpGraphSupportInfo* support) {
   const Op* op = find_op(node.op_type());
-  if (op == nullptr || !op->claims(node)) return false;
+  // Kernels write their first result; whoever wants another one only takes the function body.
+  if (op == nullptr || !node.has_first_output()) return false;
+  const std::vector<ValueType> types = node.input_types();
+  if (!op->signature.takes(types) || !op->claims(node, types)) return false;
   const KernelDef* found = nullptr;
   check(runtime().ep->EpGraphSupportInfo_LookUpKernel(support, node.raw(), &found));
   return found != nullptr;

@@ -36,15 +36,22 @@ struct Signature {
   };
   std::vector<Operand> inputs;
   size_t results = 1;
+
+  /// Whether those operands have the elements that are expected, and none is missing.
+  bool takes(const std::vector<ValueType>& types) const;
 };
+
+/// What operators claim whose signature says all.
+inline bool takes_any(const Node&, const std::vector<ValueType>&) { return true; }
 
 /// An operator of the domain.
 struct Op {
   std::string name;
   /// The operand in whose memory result 0 may lie, or -1.
   int in_place;
-  /// Whether there is a kernel for a node; one that is not claimed runs as its function body.
-  std::function<bool(const Node& node)> claims;
+  /// Whether there is a kernel for a node whose operands, given by their types, the signature takes; one that is not claimed
+  /// runs as its function body.
+  std::function<bool(const Node& node, const std::vector<ValueType>& types)> claims;
   std::function<std::unique_ptr<Kernel>(const Attributes& attributes)> make;
   /// Given where all operators are listed.
   Signature signature{};

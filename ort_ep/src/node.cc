@@ -58,9 +58,9 @@ bool ValueType::is_rows(bool batch) const {
   return dims.size() == (batch ? 3 : 2) && std::all_of(dims.begin() + 1, dims.end(), [](int64_t dim) { return dim > 0; });
 }
 
-bool ValueType::is_optional_row(ONNXTensorElementDataType type, const std::vector<int64_t>& row) const {
+bool ValueType::is_optional_row(const std::vector<int64_t>& row) const {
   if (is(ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED)) return true;
-  if (!is(type) || dims.empty() || dims.size() > row.size() + 1) return false;
+  if (dims.empty() || dims.size() > row.size() + 1) return false;
   size_t known = 0;
   while (known < std::min(row.size(), dims.size()) && dims[dims.size() - 1 - known] == row[row.size() - 1 - known]) ++known;
   return known > 0 && std::all_of(dims.begin(), dims.end() - static_cast<std::ptrdiff_t>(known), [](int64_t dim) { return dim == 1; });
@@ -82,6 +82,14 @@ std::string Node::name() const {
   const char* text = nullptr;
   check(runtime().api->Node_GetName(node_, &text));
   return text;
+}
+
+bool Node::has_first_output() const {
+  size_t count = 0;
+  check(runtime().api->Node_GetNumOutputs(node_, &count));
+  std::vector<const OrtValueInfo*> values(count);
+  check(runtime().api->Node_GetOutputs(node_, values.data(), count));
+  return !values.empty() && values[0] != nullptr;
 }
 
 bool Node::is_constant(size_t input) const {

@@ -25,9 +25,9 @@ struct ValueType {
   /// The axes of a row.
   std::vector<int64_t> row() const { return {dims.begin() + 1, dims.end()}; }
 
-  /// Whether it was left out, or holds a number of that type per column of rows [M, C] or [M, B, C]: [C], or [B, C] if
-  /// every sample has its own, perhaps behind axes of size one. `row` is [C] or [B, C].
-  bool is_optional_row(ONNXTensorElementDataType type, const std::vector<int64_t>& row) const;
+  /// Whether it was left out, or holds a number per column of rows [M, C] or [M, B, C]: [C], or [B, C] if every sample has
+  /// its own, perhaps behind axes of size one. `row` is [C] or [B, C].
+  bool is_optional_row(const std::vector<int64_t>& row) const;
 };
 
 /// A node of a graph that is being distributed over execution providers.
@@ -41,6 +41,9 @@ class Node {
 
   /// The types of the operands; of undefined element type where one was left out.
   std::vector<ValueType> input_types() const;
+
+  /// Whether somebody wants the first result.
+  bool has_first_output() const;
 
   /// Whether an operand is the same in every run: a weight, or what is computed from weights alone.
   ///

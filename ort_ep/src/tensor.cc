@@ -27,6 +27,14 @@ int64_t Shape::count(size_t first, size_t last) const noexcept {
   return product;
 }
 
+bool Shape::is_possible() const noexcept {
+  int64_t product = 1;
+  for (size_t axis = 0; axis < rank_; ++axis) {
+    if (dims_[axis] < 0 || __builtin_mul_overflow(product, dims_[axis], &product)) return false;
+  }
+  return true;
+}
+
 bool Shape::operator==(const Shape& other) const noexcept {
   return rank_ == other.rank_ && std::equal(dims_.begin(), dims_.begin() + rank_, other.dims_.begin());
 }

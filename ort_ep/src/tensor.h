@@ -33,6 +33,9 @@ class Shape {
   int64_t count(size_t first, size_t last) const noexcept;
   int64_t count(size_t first = 0) const noexcept { return count(first, rank_); }
 
+  /// Whether a tensor can have it: no axis is negative, and their product is a number.
+  bool is_possible() const noexcept;
+
   bool operator==(const Shape& other) const noexcept;
   std::string text() const;
 

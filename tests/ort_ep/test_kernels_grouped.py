@@ -86,16 +86,31 @@ def test_groups_that_do_not_divide_the_columns_are_left_to_the_runtime() -> None
         session.run(None, {name: feeds[name] for name in ("rows", "cached", "halo", "neighbours")})
 
 
-def test_taps_that_do_not_fit_the_weight_are_an_error() -> None:
+@pytest.mark.parametrize(
+    ("channels", "message"),
+    [
+        (8, "4 taps of 8 channels to be as many as the weight has, got 72 in 2 groups"),
+        (9, "4 taps of 9 channels to be as many as the weight has, got 72 in 2 groups"),
+    ],
+)
+def test_taps_that_do_not_fit_the_weight_are_an_error(channels: int, message: str) -> None:
     feeds = convolution(6, 2, 4, 3, 9)
-    model = make_model("GroupedEditConv", feeds, {"weight": feeds["weight"]}, {"groups": 2})
-    del feeds["weight"]
-    (neighbours,) = [value for value in model.graph.input if value.name == "neighbours"]
-    neighbours.type.tensor_type.shape.dim[1].Clear()
-    session = open_session(model)
-    assert claimed(session) == ["GroupedEditConv"]
     feeds["neighbours"] = feeds["neighbours"][:, :4]
-    with pytest.raises(
-        Exception, match="4 taps of 8 channels to be as many as 2 groups of the weight have, got groups of 36"
-    ):
-        session.run(None, feeds)
+    for name in ("rows", "cached", "pad"):
+        feeds[name] = np.resize(feeds[name], (len(feeds[name]), channels))
+    session = open_session(model_of("GroupedEditConv", feeds, 2))
+    assert claimed(session) == ["GroupedEditConv"]
+    with pytest.raises(Exception, match=message):
+        session.run(None, {value.name: feeds[value.name] for value in session.get_inputs()})
+
+
+def test_groups_that_do_not_divide_the_channels_are_an_error() -> None:
+    """As many numbers in all as the weight takes, which belong to no groups."""
+    feeds = convolution(6, 2, 4, 3, 9)
+    feeds["neighbours"], feeds["weight"] = feeds["neighbours"][:, :8], feeds["weight"][:, :28]
+    for name in ("rows", "cached", "pad"):
+        feeds[name] = np.resize(feeds[name], (len(feeds[name]), 7))
+    session = open_session(model_of("GroupedEditConv", feeds, 2))
+    assert claimed(session) == ["GroupedEditConv"]
+    with pytest.raises(Exception, match="8 taps of 7 channels to be as many as the weight has, got 56 in 2 groups"):
+        session.run(None, {value.name: feeds[value.name] for value in session.get_inputs()})

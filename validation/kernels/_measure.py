@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from retouch.engines.ort import OrtEngine, WeightStorage
 from retouch.ort_ep import PROVIDER
 from retouch.validation.kernels._layers import Arrays, Layer
 
-__all__ = ["STOCK", "DENSE", "measure", "weight_errors"]
+__all__ = ["DENSE", "STOCK", "in_turn", "measure", "weight_errors"]
 
 STOCK, DENSE = "stock", "dense"
 
@@ -42,18 +42,29 @@ def measure(layer: Layer, *, threads: int = 1, repeats: int = 15, cold: bool = T
     Raises:
         EngineMissingError: Retouch's kernels are not there.
     """
-    evicting = np.ones(_LARGEST_CACHE // 8 if cold else 0)
-    times: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        actions = _actions(layer, threads, Path(folder))
-        for _ in range(_WARM_UPS + repeats):
-            for name, action in actions.items():
-                evicting.sum()
-                begin = time.process_time()
-                action()
-                times.setdefault(name, []).append(time.process_time() - begin)
+        times = in_turn(_actions(layer, threads, Path(folder)), repeats, cold=cold)
     work = {name: layer.dense_flops if name == DENSE else layer.flops for name in times}
-    return {name: work[name] / float(np.median(taken[_WARM_UPS:])) / 1e9 for name, taken in times.items()}
+    return {name: work[name] / taken / 1e9 for name, taken in times.items()}
+
+
+def in_turn(actions: Mapping[str, _Run], repeats: int, *, cold: bool = False) -> dict[str, float]:
+    """Process CPU time of actions that take turns, in seconds: medians by name.
+
+    Args:
+        actions: what to time.
+        repeats: timed rounds, after some that are not.
+        cold: whether caches are filled with something else before every action.
+    """
+    evicting = np.ones(_LARGEST_CACHE // 8 if cold else 0)
+    times: dict[str, list[float]] = {name: [] for name in actions}
+    for _ in range(_WARM_UPS + repeats):
+        for name, action in actions.items():
+            evicting.sum()
+            begin = time.process_time()
+            action()
+            times[name].append(time.process_time() - begin)
+    return {name: float(np.median(taken[_WARM_UPS:])) for name, taken in times.items()}
 
 
 def weight_errors(layer: Layer) -> dict[str, float]:

@@ -25,6 +25,6 @@ inline __attribute__((always_inline)) Vector float16_vector(const uint16_t* from
 
 namespace retouch {
 
-const InstructionSet kAvx2 = {"avx2", kLanes, 2, RETOUCH_TILES, RETOUCH_WIDEN, finish, weigh_taps, move_moments, spread, 2, {attend<1>, attend<2>}};
+const InstructionSet kAvx2 = {"avx2", kLanes, 2, RETOUCH_TILES, RETOUCH_WIDEN, finish, weigh_taps, move_moments, spread, RETOUCH_ATTENTION};
 
 }  // namespace retouch

@@ -25,6 +25,6 @@ inline __attribute__((always_inline)) Vector float16_vector(const uint16_t* from
 
 namespace retouch {
 
-const InstructionSet kAvx512 = {"avx512", kLanes, 4, RETOUCH_TILES, RETOUCH_WIDEN, finish, weigh_taps, move_moments, spread, 4, {attend<1>, attend<2>, attend<3>, attend<4>}};
+const InstructionSet kAvx512 = {"avx512", kLanes, 4, RETOUCH_TILES, RETOUCH_WIDEN, finish, weigh_taps, move_moments, spread, RETOUCH_ATTENTION};
 
 }  // namespace retouch

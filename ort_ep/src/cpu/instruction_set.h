@@ -25,9 +25,7 @@ struct InstructionSet {
   DepthwiseFunction weigh_taps;
   MomentFunction move_moments;
   SpreadFunction spread;
-  /// By vectors of queries, from one on; the most that there are registers for.
-  size_t query_vectors;
-  AttentionFunction attend[kMaxQueryVectors];
+  AttentionFunctions attention;
 
   size_t panel() const { return lanes * vectors; }
 };

@@ -27,6 +27,6 @@ inline __attribute__((always_inline)) Vector float16_vector(const uint16_t* from
 
 namespace retouch {
 
-const InstructionSet kPortable = {"portable", kLanes, 2, RETOUCH_TILES, RETOUCH_WIDEN, finish, weigh_taps, move_moments, spread, 2, {attend<1>, attend<2>}};
+const InstructionSet kPortable = {"portable", kLanes, 2, RETOUCH_TILES, RETOUCH_WIDEN, finish, weigh_taps, move_moments, spread, RETOUCH_ATTENTION};
 
 }  // namespace retouch

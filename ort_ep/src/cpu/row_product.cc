@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "api.h"
 #include "cpu/scratch.h"
 #include "cpu/weight_memory.h"
 
@@ -57,6 +58,7 @@ RowProduct::RowProduct(const Source& source, size_t depth, size_t columns, Weigh
       columns_(columns),
       panels_(divided_up(columns, set_.panel())),
       packed_(weight_memory(divided_up(columns, set_.lanes) * set_.lanes * packed_depth_ * bytes_of(storage))) {
+  if (depth == 0) throw Error("retouch: expected a weight of at least one number per column, got none");
   for (size_t panel = 0; panel < panels_; ++panel) pack(source, panel);
 }
 
@@ -82,25 +84,21 @@ void RowProduct::pack(const Source& source, size_t panel) {
   }
 }
 
-std::string RowProduct::text() const {
-  return taps_ == 1 ? std::to_string(depth_) : std::to_string(taps_) + " taps of " + std::to_string(depth_ / taps_);
-}
-
 /// A pair of numbers of different taps lies apart, so such rows are multiplied by weights made float32.
 bool RowProduct::multiplies_pairs(const Rows& rows) const { return pairs_ != nullptr && (rows.taps == 1 || rows.channels % 2 == 0); }
 
-void RowProduct::run(const Context& context, const Rows& rows, size_t count, const PerColumn& bias, const Target& target) const {
+void RowProduct::run(const Context& context, const Rows& rows, const TailTile& target) const {
+  const size_t count = target.rows;
   if (count == 0 || columns_ == 0) return;
+  TailTile all = target;
+  // Sums are gathered where what stands before the tail is wanted, if it is.
+  all.from = target.sum == nullptr ? target.out : target.sum;
+  all.from_stride = target.stride;
+  if (matrix_ != nullptr && count >= kLeastMatrixRows && columns_ >= kLeastMatrixColumns) return run_matrix(context, rows, all);
+  const PerColumn bias = all.tail.bias;
+  all.tail.bias = {};
   const size_t most = std::max(kLeastTaskRows, kTaskBytes / std::max<size_t>(1, rows.channels * sizeof(float)));
   const size_t chunks = divided_up(count, most);
-  // Sums are gathered where what stands before the tail is wanted, if it is.
-  const float* from = target.sum == nullptr ? target.out : target.sum;
-  const TailTile all{target.tail, from, columns_, target.sum, target.out, columns_, count, columns_, 0};
-  if (matrix_ != nullptr && count >= kLeastMatrixRows && columns_ >= kLeastMatrixColumns) {
-    TailTile biased = all;
-    biased.tail.bias = bias;
-    return run_matrix(context, rows, biased);
-  }
   context.parallel_for(chunks * panels_, [&](size_t task) {
     const size_t chunk = task / panels_, begin = count * chunk / chunks, end = count * (chunk + 1) / chunks;
     const size_t panel = task % panels_, first = panel * set_.panel();
@@ -126,7 +124,7 @@ void RowProduct::run_panel(const Rows& rows, const PerColumn& bias, const TailTi
   tile.bias = bias;
   if (bias) tile.bias.first += first;
   tile.samples = target.tail.samples;
-  tile.out_stride = columns_;
+  tile.out_stride = target.stride;
   tile.columns = valid;
   for (size_t begin = 0; begin < depth_;) {
     // A single group reads the weights once, so nothing is gained by cutting the depth.
@@ -138,14 +136,13 @@ void RowProduct::run_panel(const Rows& rows, const PerColumn& bias, const TailTi
     tile.first = begin == 0;
     const Ahead own = kept(panel, begin, size), next = next_after(own);
     tile.weights = as_kept ? own.from : reinterpret_cast<const char*>(float32_weights(panel, begin, size, scratch));
-    // The first block was not fetched by one before it, and with a single group there is none to fetch ahead for.
-    const bool alone = groups == 1 || (begin == 0 && as_kept);
+    const bool alone = groups == 1;
     for (size_t group = 0; group < groups; ++group) {
       const size_t from = count * group / groups, to = count * (group + 1) / groups;
       tile.rows = rows.pointers + from * rows.taps + block.tap;
-      tile.out = sums + from * columns_;
+      tile.out = sums + from * target.stride;
       tile.sample = (target.sample + from) % tile.samples;
-      tile.ahead = group == 0 && alone ? Ahead{own.from + kAhead, own.lines} : next.share(group, groups);
+      tile.ahead = alone ? Ahead{own.from + kAhead, own.lines} : next.share(group, groups);
       tiles[(to - from - 1) * kMaxTileVectors + vectors - 1](tile);
       // The rows are complete and still at hand.
       if (begin + size == depth_ && !plain) set_.finish(part_of(target, from, to - from, 0, valid));

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <string>
 
 #include "context.h"
 #include "cpu/instruction_set.h"
@@ -17,13 +16,6 @@ struct Rows {
   const char* const* pointers;
   size_t taps;
   size_t channels;
-};
-
-/// Where the rows of a product go, and what is done to them on the way; see `TailTile`.
-struct Target {
-  Tail tail;
-  float* sum;
-  float* out;
 };
 
 /// Weights [depth, columns] in panels of columns, and products with rows that lie anywhere.
@@ -41,6 +33,7 @@ class RowProduct {
     size_t taps = 1;
   };
 
+  /// Throws if there is no depth: a sum of nothing is no product.
   RowProduct(const Source& source, size_t depth, size_t columns, WeightStorage storage);
 
   size_t columns() const noexcept { return columns_; }
@@ -49,11 +42,12 @@ class RowProduct {
   /// Whether the depth is that many taps, as far as its source told.
   bool fits(size_t taps) const noexcept { return taps_ == 1 || taps_ == taps; }
 
-  /// The depth, for messages.
-  std::string text() const;
+  /// One if its source did not tell.
+  size_t taps() const noexcept { return taps_; }
 
-  /// Computes `count` rows [count, columns]. `bias` may be left out; samples take turns as the tail says.
-  void run(const Context& context, const Rows& rows, size_t count, const PerColumn& bias, const Target& target) const;
+  /// Computes the rows of a target as wide as the weights; where it reads from does not matter. The tail's bias may be left
+  /// out; samples take turns as the tail says.
+  void run(const Context& context, const Rows& rows, const TailTile& target) const;
 
  private:
   void pack(const Source& source, size_t panel);

@@ -1,9 +1,9 @@
 // EditAttention: active queries against cached keys and values, the recomputed ones in their places. StackedAttention: the
 // recomputed ones of several edits behind the cached ones, and a bias that says which of them a query sees.
-#include <memory>
+#include <algorithm>
 
 #include "api.h"
-#include "cpu/instruction_set.h"
+#include "cpu/attention.h"
 #include "kernels/ops.h"
 #include "kernels/row_places.h"
 
@@ -15,6 +15,8 @@ constexpr const char* kStacked = "StackedAttention";
 constexpr size_t kFirstCached = 3;
 /// The operand that says where the recomputed rows are, or who sees them.
 constexpr size_t kPlaces = 5;
+/// Rows of a task, for all of which keys are turned once.
+constexpr size_t kTaskRows = 256;
 
 using Table = std::vector<const char*>;
 
@@ -73,7 +75,6 @@ class CachedAttention : public Kernel {
     AttentionTile all{};
     all.queries = query.as<float>();
     all.query_stride = static_cast<size_t>(query.shape.count(1));
-    all.count = static_cast<size_t>(query.shape[0]);
     all.depth = static_cast<size_t>(cached_key.shape[2]);
     all.value_depth = static_cast<size_t>(cached_value.shape[2]);
     all.keys = keys.data();
@@ -84,28 +85,25 @@ class CachedAttention : public Kernel {
     all.bias_stride = keys.size();
     all.out = out.as<float>();
     all.out_stride = static_cast<size_t>(out.shape.count(1));
-    attend(context, all, static_cast<size_t>(heads), static_cast<size_t>(cached_key.shape[1]));
+    const size_t key_heads = static_cast<size_t>(cached_key.shape[1]);
+    all.shared = static_cast<size_t>(heads) / key_heads;
+    run(context, all, static_cast<size_t>(query.shape[0]) * all.shared, key_heads);
   }
 
  private:
-  /// Every head of a block of queries is a task.
-  static void attend(const Context& context, const AttentionTile& all, size_t heads, size_t key_heads) {
-    const InstructionSet& set = instruction_set();
-    const size_t most = set.query_vectors * set.lanes, blocks = (all.count + most - 1) / most;
-    context.parallel_for(blocks * heads, [&](size_t task) {
-      const size_t block = task / heads, head = task % heads, own = head / (heads / key_heads);
-      const size_t begin = all.count * block / blocks, end = all.count * (block + 1) / blocks;
-      const size_t vectors = (end - begin + set.lanes - 1) / set.lanes;
-      const std::unique_ptr<float[]> scratch(new float[attention_scratch(vectors * set.lanes, all.depth, all.value_depth)]);
+  /// Some of the rows that read one head of keys are a task.
+  static void run(const Context& context, const AttentionTile& all, size_t rows, size_t key_heads) {
+    const size_t blocks = (rows + kTaskRows - 1) / kTaskRows;
+    context.parallel_for(blocks * key_heads, [&](size_t task) {
+      const size_t block = task / key_heads, head = task % key_heads;
       AttentionTile tile = all;
-      tile.queries += begin * all.query_stride + head * all.depth;
-      tile.count = end - begin;
-      if (tile.bias != nullptr) tile.bias += begin * all.bias_stride;
-      tile.key_offset = own * all.depth;
-      tile.value_offset = own * all.value_depth;
-      tile.out += begin * all.out_stride + head * all.value_depth;
-      tile.scratch = scratch.get();
-      set.attend[vectors - 1](tile);
+      tile.begin = rows * block / blocks;
+      tile.end = rows * (block + 1) / blocks;
+      tile.queries += head * all.shared * all.depth;
+      tile.key_offset = head * all.depth;
+      tile.value_offset = head * all.value_depth;
+      tile.out += head * all.shared * all.value_depth;
+      attend(tile);
     });
   }
 
@@ -113,18 +111,15 @@ class CachedAttention : public Kernel {
   const char* name_;
 };
 
-bool claims(const Node& node, bool stacked) {
-  constexpr ONNXTensorElementDataType kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
-  const std::vector<ValueType> types = node.input_types();
-  if (types.size() != 7 || !types[kPlaces].is(stacked ? kFloat : ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64)) return false;
+bool claims(const std::vector<ValueType>& types) {
   for (size_t i = 0; i < kPlaces; ++i) {
-    if (!types[i].is(kFloat) || types[i].dims.size() != (i < kFirstCached ? 2 : 3)) return false;
+    if (types[i].dims.size() != (i < kFirstCached ? 2 : 3)) return false;
   }
-  return types[6].is(kFloat);
+  return true;
 }
 
 Op attention(bool stacked) {
-  return {stacked ? kStacked : kEdit, -1, [stacked](const Node& node) { return claims(node, stacked); },
+  return {stacked ? kStacked : kEdit, -1, [](const Node&, const std::vector<ValueType>& types) { return claims(types); },
           [stacked](const Attributes&) { return std::make_unique<CachedAttention>(stacked); }};
 }
 

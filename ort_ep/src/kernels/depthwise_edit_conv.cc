@@ -27,25 +27,22 @@ class DepthwiseEditConv : public Kernel {
             kName, "weight [" + std::to_string(taps) + ", " + std::to_string(channels) + "]", weight);
     Shape shape = table.row();
     shape = batch_ ? Shape{static_cast<int64_t>(table.targets()), shape[0], channels} : Shape{static_cast<int64_t>(table.targets()), channels};
-    const PerColumn added = bias ? per_column(kName, "bias", bias, shape) : PerColumn{};
-    const TailCall tail(kName, tail_, kBias + 1, context, shape);
-    run(context, table, weight.as<float>(), added, tail, static_cast<size_t>(channels));
+    const TailCall call(kName, tail_, kBias + 1, context, shape);
+    run(context, table, weight.as<float>(), bias ? per_column(kName, "bias", bias, shape) : PerColumn{}, call.tile(shape));
   }
 
  private:
-  static void run(const Context& context, const RowTable& table, const float* weights, const PerColumn& bias, const TailCall& tail,
-                  size_t channels) {
-    const size_t count = table.targets() * table.samples(), samples = table.samples();
-    float* sums = tail.sum() == nullptr ? tail.out() : tail.sum();
-    const bool plain = tail.tail().is_empty() && tail.sum() == nullptr;
-    const TailTile all{tail.tail(), sums, channels, tail.sum(), tail.out(), channels, count, channels, 0};
+  static void run(const Context& context, const RowTable& table, const float* weights, const PerColumn& bias, const TailTile& target) {
+    const size_t count = target.rows, channels = target.columns, samples = table.samples();
+    float* sums = target.sum == nullptr ? target.out : target.sum;
+    const bool plain = target.tail.is_empty() && target.sum == nullptr;
     const size_t tasks = std::min(std::max<size_t>(count, 1), std::max<size_t>(1, count * channels * table.taps() / kNumbersPerTask));
     context.parallel_for(tasks, [&](size_t task) {
       const size_t begin = count * task / tasks, end = count * (task + 1) / tasks;
       const char* const* rows = table.pointers() + begin * table.taps();
       instruction_set().weigh_taps(
           {rows, end - begin, table.taps(), channels, weights, bias, begin % samples, samples, sums + begin * channels});
-      if (!plain) instruction_set().finish(part_of(all, begin, end - begin, 0, channels));
+      if (!plain) instruction_set().finish(part_of(target, begin, end - begin, 0, channels));
     });
   }
 
@@ -53,18 +50,15 @@ class DepthwiseEditConv : public Kernel {
   bool batch_;
 };
 
-bool claims(const Node& node, const TailForm& tail, bool batch) {
-  constexpr ONNXTensorElementDataType kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, kIndex = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
-  const std::vector<ValueType> types = node.input_types();
-  if (types.size() <= kWeight || !types[0].is(kFloat) || !types[2].is(kIndex) || !types[4].is(kIndex) || !types[kWeight].is(kFloat)) return false;
+bool claims(const std::vector<ValueType>& types, const TailForm& tail, bool batch) {
   if (!types[0].is_rows(batch) || (!tail.is_empty() && !tail.fits(types, kBias + 1, types[0].row()))) return false;
-  return types.size() <= kBias || types[kBias].is_optional_row(kFloat, types[0].row());
+  return types.size() <= kBias || types[kBias].is_optional_row(types[0].row());
 }
 
 }  // namespace
 
 Op depthwise_edit_conv(const TailForm& tail, bool batch) {
-  return {(batch ? kBatch : "") + (kName + tail.name()), -1, [=](const Node& node) { return claims(node, tail, batch); },
+  return {(batch ? kBatch : "") + (kName + tail.name()), -1, [=](const Node&, const std::vector<ValueType>& types) { return claims(types, tail, batch); },
           [=](const Attributes&) { return std::make_unique<DepthwiseEditConv>(tail, batch); }};
 }
 

@@ -198,21 +198,14 @@ class EditGroupNorm : public Kernel {
   bool stacked_;
 };
 
-bool claims(const Node& node, const TailForm& tail, bool batch, bool stacked) {
-  constexpr ONNXTensorElementDataType kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, kIndex = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
-  const std::vector<ValueType> types = node.input_types();
-  if (types.size() < tail_operand(stacked) || !types[2].is(kIndex) || !types[4].is(kIndex)) return false;
-  if (stacked && !(types[kOwner].is(kIndex) && types[kEdits].is(kIndex))) return false;
-  for (size_t i : {0, 1, 3, 5, 6}) {
-    if (!types[i].is(kFloat)) return false;
-  }
+bool claims(const std::vector<ValueType>& types, const TailForm& tail, bool batch, bool stacked) {
   return types[0].is_rows(batch) && tail.fits(types, tail_operand(stacked), types[0].row());
 }
 
 }  // namespace
 
 Op edit_group_norm(const TailForm& tail, bool batch, bool stacked) {
-  return {(batch ? kBatch : "") + (name_of(stacked) + tail.name()), 0, [=](const Node& node) { return claims(node, tail, batch, stacked); },
+  return {(batch ? kBatch : "") + (name_of(stacked) + tail.name()), 0, [=](const Node&, const std::vector<ValueType>& types) { return claims(types, tail, batch, stacked); },
           [=](const Attributes&) { return std::make_unique<EditGroupNorm>(tail, stacked); }};
 }
 

@@ -26,16 +26,10 @@ class GatherRows : public Kernel {
   }
 };
 
-bool claims(const Node& node) {
-  const std::vector<ValueType> types = node.input_types();
-  return types.size() == 5 && element_size(types[0].element) != 0 && types[2].element == ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64 &&
-         types[4].element == ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
-}
-
 }  // namespace
 
 Op gather_rows() {
-  return {"GatherRows", -1, claims, [](const Attributes&) { return std::make_unique<GatherRows>(); }};
+  return {"GatherRows", -1, takes_any, [](const Attributes&) { return std::make_unique<GatherRows>(); }};
 }
 
 }  // namespace retouch

@@ -35,14 +35,15 @@ class GroupMoments : public Kernel {
     const Tensor value = context.input(0), runs = context.input(1);
     require(runs.shape == Shape{4}, kName, "runs of four numbers", runs);
     const int64_t* sizes = runs.as<int64_t>();
-    const int64_t groups = sizes[0] > 0 && sizes[1] > 0 && sizes[1] <= value.shape.count() ? sizes[0] * sizes[1] : 0;
+    const Shape result{2, sizes[0], sizes[1]};
+    const int64_t groups = result.is_possible() ? result.count(1) : 0;
     if (groups <= 0 || value.shape.count() <= 0 || value.shape.count() % groups != 0) {
       throw Error(std::string(kName) + ": expected runs [B, G, -1, L] that split the " + std::to_string(value.shape.count()) +
                   " numbers of value into B times G groups, got [" + std::to_string(sizes[0]) + ", " + std::to_string(sizes[1]) + ", " +
                   std::to_string(sizes[2]) + ", " + std::to_string(sizes[3]) + "]");
     }
     const size_t all = static_cast<size_t>(groups), size = static_cast<size_t>(value.shape.count() / groups);
-    float* mean = context.output(0, Shape{2, sizes[0], sizes[1]}, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT).as<float>();
+    float* mean = context.output(0, result, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT).as<float>();
     const size_t tasks = std::min(all, std::max<size_t>(1, all * size / kNumbersPerTask));
     context.parallel_for(tasks, [&](size_t task) {
       for (size_t group = all * task / tasks; group < all * (task + 1) / tasks; ++group) {
@@ -64,15 +65,10 @@ class GroupMoments : public Kernel {
   }
 };
 
-bool claims(const Node& node) {
-  const std::vector<ValueType> types = node.input_types();
-  return types.size() == 2 && types[0].is(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT) && types[1].is(ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64);
-}
-
 }  // namespace
 
 Op group_moments() {
-  return {kName, -1, claims, [](const Attributes&) { return std::make_unique<GroupMoments>(); }};
+  return {kName, -1, takes_any, [](const Attributes&) { return std::make_unique<GroupMoments>(); }};
 }
 
 }  // namespace retouch

@@ -51,16 +51,10 @@ class MaskedMerge : public Kernel {
   }
 };
 
-bool claims(const Node& node) {
-  const std::vector<ValueType> types = node.input_types();
-  return types.size() == 3 && element_size(types[0].element) != 0 && types[0].element == types[2].element &&
-         types[1].element == ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
-}
-
 }  // namespace
 
 Op masked_merge() {
-  return {kName, 0, claims, [](const Attributes&) { return std::make_unique<MaskedMerge>(); }};
+  return {kName, 0, takes_any, [](const Attributes&) { return std::make_unique<MaskedMerge>(); }};
 }
 
 }  // namespace retouch

@@ -22,7 +22,7 @@ class MomentAffine : public Kernel {
     Shape shape;
     for (int64_t axis = 0; axis < row.shape[0]; ++axis) shape.push(row.as<int64_t>()[axis]);
     const int64_t groups = moments.shape.count(1);
-    if (sizes[0] != moments.shape[1] || sizes[1] != moments.shape[2] || sizes[2] <= 0 || groups <= 0 || shape.count() % groups != 0 ||
+    if (sizes[0] != moments.shape[1] || sizes[1] != moments.shape[2] || sizes[2] <= 0 || groups <= 0 || !shape.is_possible() || shape.count() % groups != 0 ||
         shape.count() / groups != sizes[2]) {
       throw Error(std::string(kName) + ": expected a grouping [B, G, channels of a group] of moments " + moments.shape.text() + " and a row " +
                   shape.text() + ", got [" + std::to_string(sizes[0]) + ", " + std::to_string(sizes[1]) + ", " + std::to_string(sizes[2]) + "]");
@@ -42,16 +42,10 @@ class MomentAffine : public Kernel {
   }
 };
 
-bool claims(const Node& node) {
-  constexpr ONNXTensorElementDataType kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, kInteger = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
-  const std::vector<ValueType> types = node.input_types();
-  return types.size() == 4 && types[0].is(kFloat) && types[1].is(kInteger) && types[2].is(kFloat) && types[3].is(kInteger);
-}
-
 }  // namespace
 
 Op moment_affine() {
-  return {kName, -1, claims, [](const Attributes&) { return std::make_unique<MomentAffine>(); }};
+  return {kName, -1, takes_any, [](const Attributes&) { return std::make_unique<MomentAffine>(); }};
 }
 
 }  // namespace retouch

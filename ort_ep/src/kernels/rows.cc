@@ -18,9 +18,9 @@ class RowTail : public Kernel {
     const Tensor rows = context.input(0);
     require(rows.shape.rank() == 2 || (rows.shape.rank() == 3 && rows.shape[1] >= 1), kName, "rows [M, C] or [M, B, C]", rows);
     const TailCall call(kName, form_, 1, context, rows.shape);
-    const size_t columns = static_cast<size_t>(rows.shape[rows.shape.rank() - 1]);
-    const size_t count = static_cast<size_t>(rows.shape[0]) * call.tail().samples;
-    const TailTile all{call.tail(), rows.as<float>(), columns, call.sum(), call.out(), columns, count, columns, 0};
+    TailTile all = call.tile(rows.shape);
+    all.from = rows.as<float>();
+    const size_t count = all.rows, columns = all.columns;
     const size_t tasks = std::min(std::max<size_t>(count, 1), std::max<size_t>(1, count * columns / kNumbersPerTask));
     context.parallel_for(tasks, [&](size_t task) {
       const size_t begin = count * task / tasks, end = count * (task + 1) / tasks;
@@ -32,15 +32,14 @@ class RowTail : public Kernel {
   TailForm form_;
 };
 
-bool claims(const Node& node, const TailForm& form, bool batch) {
-  const std::vector<ValueType> types = node.input_types();
-  return types[0].is(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT) && types[0].is_rows(batch) && form.fits(types, 1, types[0].row());
+bool claims(const std::vector<ValueType>& types, const TailForm& form, bool batch) {
+  return types[0].is_rows(batch) && form.fits(types, 1, types[0].row());
 }
 
 }  // namespace
 
 Op rows(const TailForm& tail, bool batch) {
-  return {(batch ? kBatch : "") + (kName + tail.name()), 0, [=](const Node& node) { return claims(node, tail, batch); },
+  return {(batch ? kBatch : "") + (kName + tail.name()), 0, [=](const Node&, const std::vector<ValueType>& types) { return claims(types, tail, batch); },
           [tail](const Attributes&) { return std::make_unique<RowTail>(tail); }};
 }
 

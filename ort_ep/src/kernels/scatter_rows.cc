@@ -71,16 +71,10 @@ class ScatterRows : public Kernel {
   int64_t axis_, end_;
 };
 
-bool claims(const Node& node) {
-  const std::vector<ValueType> types = node.input_types();
-  return types.size() == 3 && element_size(types[0].element) != 0 && types[0].element == types[2].element &&
-         types[1].element == ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
-}
-
 }  // namespace
 
 Op scatter_rows() {
-  return {kName, 0, claims, [](const Attributes& attributes) { return std::make_unique<ScatterRows>(attributes); }};
+  return {kName, 0, takes_any, [](const Attributes& attributes) { return std::make_unique<ScatterRows>(attributes); }};
 }
 
 }  // namespace retouch

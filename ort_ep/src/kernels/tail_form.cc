@@ -41,13 +41,13 @@ std::string TailForm::name() const {
 }
 
 bool TailForm::fits(const std::vector<ValueType>& types, size_t first, const std::vector<int64_t>& row) const {
-  const auto is_row = [&](size_t index) { return types[index].is(kFloat) && types[index].is_optional_row(kFloat, row); };
+  const auto is_row = [&](size_t index) { return types[index].is_optional_row(row); };
   if (types.size() != first + gated + added + 2 * affine) return false;
   size_t index = first;
   if (gated && !is_row(index++)) return false;
   if (added) {
     const ValueType& residual = types[index++];
-    if (!residual.is(kFloat) || residual.dims.size() != row.size() + 1 || !std::equal(row.begin(), row.end(), residual.dims.begin() + 1)) return false;
+    if (residual.dims.size() != row.size() + 1 || !std::equal(row.begin(), row.end(), residual.dims.begin() + 1)) return false;
   }
   return !affine || (is_row(index) && is_row(index + 1));
 }
@@ -72,6 +72,11 @@ TailCall::TailCall(const char* op, const TailForm& form, size_t first, const Con
   }
   out_ = context.output(0, shape, kFloat).as<float>();
   if (form.kept) sum_ = context.output(1, shape, kFloat).as<float>();
+}
+
+TailTile TailCall::tile(const Shape& shape) const noexcept {
+  const size_t columns = static_cast<size_t>(shape[shape.rank() - 1]), rows = static_cast<size_t>(shape[0]) * tail_.samples;
+  return {tail_, sum_ == nullptr ? out_ : sum_, columns, sum_, out_, columns, rows, columns, 0};
 }
 
 }  // namespace retouch

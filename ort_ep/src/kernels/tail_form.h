@@ -43,6 +43,9 @@ class TailCall {
 
   const Tail& tail() const noexcept { return tail_; }
 
+  /// The whole result, of that shape; it reads from where it writes to.
+  TailTile tile(const Shape& shape) const noexcept;
+
   /// s and y; s is null if nobody wants it.
   float* sum() const noexcept { return sum_; }
   float* out() const noexcept { return out_; }

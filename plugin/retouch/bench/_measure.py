@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from retouch.bundle import Bundle
 from retouch.calibrate import Sample, block_region, interleaved, open_full_model, sample_feeds
-from retouch.engines.ort import OrtEngine, Provider
+from retouch.engines.ort import OrtEngine, Provider, WeightStorage
 from retouch.region import Region, RegionPolicy
 from retouch.session import EditSession, GroupNormMode, Report
 
@@ -74,6 +74,7 @@ def measure(
     threads: int | None = 1,
     policy: str | RegionPolicy = "exact",
     group_norm: GroupNormMode = "cached",
+    weights: WeightStorage | str = WeightStorage.FLOAT32,
     providers: Sequence[Provider] | None = None,
     original: str | Path | None = None,
     feeds: Mapping[str, NDArray[Any]] | None = None,
@@ -92,6 +93,7 @@ def measure(
         threads: threads per run; ``None`` leaves the choice to the engine.
         policy: how far around the block an edit computes.
         group_norm: how GroupNorm sees the edits.
+        weights: how edits keep weights; the full model has its own.
         providers: execution providers by preference; ``None`` means the CPU.
         original: the model that was exported; then ratios are to the faster of it and the bundle's full model.
         feeds: what to feed; ``None`` means noise and middling conditions.
@@ -109,7 +111,7 @@ def measure(
     dims = manifest.grid(manifest.editable.grid).dims
     cases = {f"{100 * area:g} %": block_region(dims, area, policy) for area in areas} | dict(regions or {})
     full = _full_models(OrtEngine(providers, threads), opened, original, fed)
-    with EditSession(opened, providers, threads, group_norm) as session:
+    with EditSession(opened, providers, threads, group_norm, weights=weights) as session:
         changed = {manifest.editable.input: sample_feeds(manifest, seed=1)[manifest.editable.input]}
         bench = _Bench(session, session.base(fed).id, changed, full, repeats)
         return _measure_all(bench, cases, fed, fallback=fallback, say=progress or (lambda _: None))

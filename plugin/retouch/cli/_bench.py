@@ -15,10 +15,11 @@ from retouch.bench import Footprint, Measurement, box_region, check_original, me
 from retouch.bundle import Bundle
 from retouch.cli._areas import parse_areas
 from retouch.cli._results import JSON_HELP, result_console, write_json
+from retouch.cli._run import WEIGHTS_HELP
 from retouch.cli._steps import counted
 from retouch.errors import RegionError
 from retouch.region import POLICIES, Region, RegionPolicy
-from retouch.session import GroupNormMode
+from retouch.session import GroupNormMode, WeightStorage
 
 _AREAS = "0.02,0.05,0.1,0.25,0.5,1.0"
 _PROCESSES = 5
@@ -35,6 +36,7 @@ def bench(
     original: Annotated[Path | None, typer.Option(help="The exported model, to compare with it as well.")] = None,
     policy: Annotated[str, typer.Option(help=f"How far around areas to compute: {', '.join(POLICIES)}.")] = "exact",
     group_norm: Annotated[GroupNormMode, typer.Option(help="How GroupNorm sees the edits.")] = "cached",
+    weights: Annotated[WeightStorage, typer.Option(help=WEIGHTS_HELP)] = WeightStorage.FLOAT32,
     threads: Annotated[int, typer.Option(min=1, help="Threads per run.")] = 1,
     repeats: Annotated[int, typer.Option(min=9, help="Timed rounds per case, after two to warm up.")] = 9,
     memory: Annotated[
@@ -55,7 +57,8 @@ def bench(
         write_json(json_file, footprint)
         result_console(json_file).print(_sizes(footprint))
         return
-    rows = _rows(opened, original, threads, _Cases(parse_areas(areas, _AREAS), box or [], policy, group_norm), repeats)
+    cases = _Cases(parse_areas(areas, _AREAS), box or [], policy, group_norm, weights)
+    rows = _rows(opened, original, threads, cases, repeats)
     write_json(json_file, rows)
     result_console(json_file).print(_times(rows))
 
@@ -66,6 +69,7 @@ class _Cases:
     boxes: list[str]
     policy: str
     group_norm: GroupNormMode
+    weights: WeightStorage
 
 
 def _rows(bundle: Bundle, original: Path | None, threads: int, cases: _Cases, repeats: int) -> list[Measurement]:
@@ -78,6 +82,7 @@ def _rows(bundle: Bundle, original: Path | None, threads: int, cases: _Cases, re
             threads=threads,
             policy=cases.policy,
             group_norm=cases.group_norm,
+            weights=cases.weights,
             original=original,
             regions=regions,
             repeats=repeats,

@@ -204,6 +204,12 @@ void test_errors() {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  const Value nothing = normal({0, 4});
+  try {
+    make("RowLinear", {&rows, &nothing, nullptr}, {1});
+    std::abort();
+  } catch (const retouch::Error&) {
+  }
 }
 
 }  // namespace

@@ -26,6 +26,14 @@ class Fitting {
       values_.push_back(normal({kPositions, kChannels}));
       values_.push_back(chosen(name == "MaskedMerge"));
       values_.push_back(normal({kRows, kChannels}));
+    } else if (name == "GroupMoments") {
+      values_.push_back(normal({kSamples, kChannels, kPositions + below(20)}));
+      values_.push_back(Value::indices({4}, {kSamples, kGroups, -1, 7}));
+    } else if (name == "MomentAffine") {
+      values_.push_back(normal({2, kSamples, kGroups}));
+      values_.push_back(Value::indices({3}, {kSamples, kGroups, kChannels / kGroups}));
+      values_.push_back(normal({}));
+      values_.push_back(Value::indices({2}, {kSamples, kChannels}));
     } else if (contains(name, "GroupNorm")) {
       norm();
       tail(kChannels);

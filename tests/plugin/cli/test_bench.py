@@ -35,6 +35,13 @@ def test_json_on_standard_output_is_json_only(call: Any, hand_built: Any) -> Non
     assert "ratio" in called.stderr
 
 
+def test_shorter_weights_need_kernels(call: Any, image_bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RETOUCH_ORT_EP_LIBRARY", "/nowhere/lib.so")
+    called = call("bench", image_bundle, "--areas", "0.1", "--weights", "bfloat16")
+    assert called.code == 1
+    assert "Expected Retouch's kernels to keep weights as bfloat16" in called.error
+
+
 def test_footprint(call: Any, image_bundle: Path, image_model: Path) -> None:
     called = call("bench", image_bundle, "--memory", "--original", image_model, "--json", "-")
     assert called.code == 0, called.stderr
