@@ -22,3 +22,4 @@ def test_both_ways_are_timed_and_agree(reference_models: Path, tmp_path: Path) -
         assert session.runs() == ()
         with pytest.raises(RetouchError, match=r"Expected 3 edits to share a run, got: .*does not pay"):
             measure_stack(session, count=3, area=0.5, repeats=1)
+        assert session.runs() == ()

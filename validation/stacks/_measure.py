@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,11 +44,17 @@ def measure_stack(session: EditSession, count: int, area: float, repeats: int) -
     """
     manifest = session.bundle.manifest
     run = session.base(sample_feeds(manifest))
-    requests = _requests(manifest, count, area)
+    try:
+        return _measured(session, run, _requests(manifest, count, area), repeats)
+    finally:
+        session.drop(run)
+
+
+def _measured(session: EditSession, run: Run, requests: Sequence[EditRequest], repeats: int) -> StackTime:
     together = session.edit_many(run, requests, fallback=False)
     alone = [_alone(session, run, request) for request in requests]
-    if {result.report.stacked for result in together} != {count}:
-        raise RetouchError(f"Expected {count} edits to share a run, got: {together[0].report.reason}.")
+    if {result.report.stacked for result in together} != {len(requests)}:
+        raise RetouchError(f"Expected {len(requests)} edits to share a run, got: {together[0].report.reason}.")
     errors = [
         float(np.abs(result.outputs[name] - expected).max() / np.abs(expected).max())
         for result, outputs in zip(together, alone, strict=True)
@@ -60,7 +67,6 @@ def measure_stack(session: EditSession, count: int, area: float, repeats: int) -
         },
         repeats,
     )
-    session.drop(run)
     return StackTime(times["together"], times["alone"], max(errors))
 
 

@@ -22,7 +22,7 @@ from retouch.files import Kind, StagedDirectory
 from retouch.region import POLICIES
 from retouch.sampling import GENERATION_FILE
 from retouch.session import ENGINES, EditSession, GroupNormMode, Report, WeightStorage
-from retouch.states import read_record
+from retouch.states import check_run_target, read_record
 
 REPORT_FILE = "report.json"
 
@@ -99,6 +99,9 @@ def _carry_out(task: _Task, steps: Steps) -> Report:
     manifest = bundle.manifest
     feeds = read_feeds(task.feeds, manifest.inputs, task.levels)
     region = task.region.region(manifest.grid(manifest.editable.grid).dims)
+    StagedDirectory(task.output, _result_of(manifest)).check_replaceable()
+    if task.commit is not None:
+        check_run_target(task.commit)
     with EditSession(
         bundle, threads=task.threads, group_norm=task.group_norm, engine=task.engine, weights=task.weights
     ) as session:

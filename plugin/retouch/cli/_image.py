@@ -20,6 +20,7 @@ from retouch.sampling import (
     MissingStates,
     Recording,
     TextToImage,
+    check_generation_target,
     progress_bar,
     read_generation_record,
 )
@@ -61,6 +62,7 @@ def generate(
     engine: Engine = ENGINES[0],
 ) -> None:
     """Makes an image of a prompt, and keeps what edits need in a directory: image.png, image.npy and the states."""
+    check_generation_target(output)
     with TextToImage(pipeline, threads=threads, scheduler=scheduler, group_norm=group_norm, engine=engine) as opened:
         with progress_bar("generate") as callback:
             made = opened.generate(
@@ -103,6 +105,8 @@ def edit(
     if masked == propose:
         raise RegionError("Expected a region, or --propose, and not both: give one of --region, --mask, --rows.")
     check_picture(output)
+    if commit is not None:
+        check_generation_target(commit)
     with _open(base, pipeline, threads, group_norm, engine) as opened:
         loaded = _loaded(opened, base)
         if propose:

@@ -12,7 +12,7 @@ from retouch.cli._feeds import INPUT_HELP, RANGE_HELP, read_feeds
 from retouch.cli._images import Range, write_previews
 from retouch.cli._steps import Steps, progress_console
 from retouch.session import ENGINES, EditSession, GroupNormMode, Run
-from retouch.states import read_record
+from retouch.states import check_run_target, read_record
 
 THREADS_HELP = "Threads; by default the engine's choice."
 ENGINE_HELP = f"What runs the graphs: {', '.join(ENGINES)}; all but the first run what `retouch build` built."
@@ -39,6 +39,7 @@ def run(
     The directory holds run.json, the states and feeds as .safetensors, and the outputs as .npy with .png previews.
     """
     levels = Range.parse(png_range)
+    check_run_target(output)
     with Steps() as steps:
         steps.begin("open the bundle")
         opened = Bundle.open(bundle)

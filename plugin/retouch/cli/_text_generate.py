@@ -29,7 +29,16 @@ from retouch.cli._text_options import (
 )
 from retouch.cli._text_spans import find_spans, parse_spans
 from retouch.errors import FeedError, RegionError
-from retouch.text import EditMode, Generation, Masks, Replacement, TextSession, preset, read_text_record
+from retouch.text import (
+    EditMode,
+    Generation,
+    Masks,
+    Replacement,
+    TextSession,
+    check_text_target,
+    preset,
+    read_text_record,
+)
 from retouch.text_view import TextView
 
 _Edits = Annotated[bool, typer.Option("--edits/--no-edits", help="Replace tokens at all.")]
@@ -76,6 +85,8 @@ def generate(
     On a terminal blocks are shown as they are filled: new tokens green, replaced ones yellow. Models in which all
     tokens see each other are for `retouch text fill`.
     """
+    if output is not None:
+        check_text_target(output)
     given: dict[str, Any] = {"threshold": threshold, "temperature": temperature, "top_k": top_k, "top_p": top_p}
     given["edit_threshold"] = edit_threshold
     options = replace(preset(preset_name), **{name: value for name, value in given.items() if value is not None})
@@ -107,6 +118,8 @@ def edit(
     json_file: Json = None,
 ) -> None:
     """Chooses spans of a text anew, or replaces them, for the price of the blocks that they are in."""
+    if output is not None:
+        check_text_target(output)
     with TextSession(bundle or read_text_record(base).bundle_path(base), threads=threads) as session:
         loaded = session.load(base)
         spans = parse_spans(tokens or [], "--tokens")

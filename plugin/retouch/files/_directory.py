@@ -61,7 +61,7 @@ class StagedDirectory:
         return self._claim.path
 
     def __enter__(self) -> Self:
-        self._check_replaceable()
+        self.check_replaceable()
         parent = self.target.parent
         self._new_parents = [folder for folder in (parent, *parent.parents) if not folder.exists()]
         try:
@@ -80,7 +80,7 @@ class StagedDirectory:
         Raises:
             RetouchError: something else has taken the place.
         """
-        self._check_replaceable()
+        self.check_replaceable()
         _move_into_place(self.path, self.target)
         self._release()
 
@@ -109,8 +109,12 @@ class StagedDirectory:
             with contextlib.suppress(OSError):  # somebody else uses it by now
                 folder.rmdir()
 
-    def _check_replaceable(self) -> None:
-        """Refuses to replace what is of another kind: a result must not delete somebody's folder."""
+    def check_replaceable(self) -> None:
+        """Refuses to replace what is of another kind: a result must not delete somebody's folder.
+
+        Raises:
+            RetouchError: something else is there.
+        """
         path = self.target
         if not path.exists():
             return

@@ -30,6 +30,7 @@ __all__ = [
     "GenerationReport",
     "PromptEdit",
     "TextToImage",
+    "check_generation_target",
     "read_generation_record",
     # Where to edit, and in which direction
     "Direction",
@@ -45,7 +46,12 @@ from retouch.sampling._direction import Direction, Injection
 from retouch.sampling._edit import edit, edit_many
 from retouch.sampling._generate import Progress, generate
 from retouch.sampling._generation import Generation, GenerationReport
-from retouch.sampling._generation_directory import GENERATION_FILE, GenerationRecord, read_generation_record
+from retouch.sampling._generation_directory import (
+    GENERATION_FILE,
+    GenerationRecord,
+    check_generation_target,
+    read_generation_record,
+)
 from retouch.sampling._progress_bar import progress_bar
 from retouch.sampling._prompt_edit import PromptEdit
 from retouch.sampling._proposal import Proposal, propose_region

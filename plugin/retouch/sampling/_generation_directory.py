@@ -38,6 +38,7 @@ __all__ = [
     "POSITIVE",
     "REGION",
     "GenerationRecord",
+    "check_generation_target",
     "generation_fault",
     "read_generation_arrays",
     "read_generation_record",
@@ -145,6 +146,15 @@ def write_generation(
         if extend is not None:
             extend(staged.path)
         staged.finish()
+
+
+def check_generation_target(target: Path) -> None:
+    """Checks that a generation may be put there, before time goes into making it.
+
+    Raises:
+        RunFileError: something else is there.
+    """
+    StagedDirectory(target, _GENERATION).check_replaceable()
 
 
 def read_generation_record(directory: str | os.PathLike[str]) -> GenerationRecord:

@@ -12,6 +12,7 @@ __all__ = [
     # Runs on disk
     "RUN_SCHEMA_VERSION",
     "RunRecord",
+    "check_run_target",
     "foreign_files",
     "read_record",
     "read_run",
@@ -24,6 +25,14 @@ __all__ = [
 ]
 
 from retouch.states._array_files import FileNames, read_arrays, write_array, write_arrays
-from retouch.states._run_directory import RUN_SCHEMA_VERSION, RunRecord, foreign_files, read_record, read_run, write_run
+from retouch.states._run_directory import (
+    RUN_SCHEMA_VERSION,
+    RunRecord,
+    check_run_target,
+    foreign_files,
+    read_record,
+    read_run,
+    write_run,
+)
 from retouch.states._store import StateStore
 from retouch.states._tier import DeviceTier, HostTier, StateTier

@@ -114,6 +114,15 @@ def write_run(
         staged.finish()
 
 
+def check_run_target(target: Path) -> None:
+    """Checks that a run may be put there, before time goes into making it.
+
+    Raises:
+        RunFileError: something else is there.
+    """
+    StagedDirectory(target, _RUN).check_replaceable()
+
+
 def read_record(directory: str | os.PathLike[str]) -> RunRecord:
     """The record of a run directory.
 

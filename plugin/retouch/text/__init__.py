@@ -24,6 +24,7 @@ __all__ = [
     "preset",
     # Texts on disk
     "TextRecord",
+    "check_text_target",
     "read_text_record",
     # The parts
     "BlockDiffusionSampler",
@@ -50,7 +51,7 @@ from retouch.text._options import (
     preset,
 )
 from retouch.text._reader import Reader
-from retouch.text._run_files import TextRecord, read_text_record
+from retouch.text._run_files import TextRecord, check_text_target, read_text_record
 from retouch.text._sampler import BlockDiffusionSampler, FinishedBlock
 from retouch.text._session import TextSession
 from retouch.text._settle import Tally

@@ -99,6 +99,15 @@ def write_text_run(folder: Path, made: Generation, states: KeysValues, bundle: P
         staged.finish()
 
 
+def check_text_target(target: Path) -> None:
+    """Checks that a text may be put there, before time goes into making it.
+
+    Raises:
+        RunFileError: something else is there.
+    """
+    StagedDirectory(target, _KIND).check_replaceable()
+
+
 def read_text_record(folder: Path) -> TextRecord:
     """What a directory's ``text_run.json`` says.
 

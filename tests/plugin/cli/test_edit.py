@@ -186,8 +186,10 @@ def test_a_folder_of_something_else_is_kept(call: Any, recorded: Path) -> None:
     called = edit(call, recorded, "--region", "full", out="thesis")
     assert called.code == 2
     assert "is not a result directory; it is not replaced" in called.error
-    called = edit(call, recorded, "--region", "full", "--commit", recorded.parent / "thesis")
+    assert "load the run" not in called.error
+    called = edit(call, recorded, "--region", "full", "--commit", recorded.parent / "thesis", out="out")
     assert "is not a run directory; it is not replaced" in called.error
+    assert "load the run" not in called.error and not (recorded.parent / "out").exists()
     assert [path.name for path in (recorded.parent / "thesis").iterdir()] == ["thesis.tex"]
 
 

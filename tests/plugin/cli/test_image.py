@@ -129,6 +129,19 @@ def test_pictures_that_cannot_be_written_are_told_before_anything_is_loaded(
     assert not mask.exists()
 
 
+def test_a_folder_of_something_else_is_told_before_anything_is_made(
+    call: Call, base: Path, exported: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    region = ("--region", "full", "-o", tmp_path / "edited.png", "--commit", tmp_path / "mine")
+    for asked in (("generate", exported, "-o", tmp_path / "mine"), ("edit", base, *region)):
+        called = call("image", *asked, "-p", OTHER)
+        assert called.code == 2
+        assert called.error.startswith("error: RunFileError") and "is not the directory of a generation" in called.error
+    assert not (tmp_path / "edited.png").exists()
+
+
 def test_each_kind_of_directory_has_its_command(call: Call, base: Path, exported: Path, tmp_path: Path) -> None:
     called = call("edit", base, "-o", tmp_path / "out", "--region", "full")
     assert called.code == 2 and "retouch image edit" in called.error

@@ -63,6 +63,14 @@ def test_images_are_mapped_both_ways(
     assert np.abs(preview - 255 * np.clip(shares, 0, 1)).max() <= 0.51
 
 
+def test_a_folder_of_something_else_is_told_before_the_run(call: Any, image_bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    called = call("run", image_bundle, "-i", "x=1", "-i", "step=3", "-o", tmp_path / "mine")
+    assert called.code == 2 and "is not a run directory; it is not replaced" in called.error
+    assert "open the bundle" not in called.error
+
+
 def test_an_archive_gives_all_feeds(call: Any, image_bundle: Path, tmp_path: Path) -> None:
     x = np.ones((1, 3, 16, 16), np.float32)
     np.savez(tmp_path / "feeds.npz", x=x, step=np.array([7]))

@@ -107,8 +107,12 @@ def test_bad_edits_are_explained(arguments: tuple[str, ...], match: str, call: C
     assert match in called.error
 
 
-def test_bad_input_is_explained(call: Call, bundle: Path, tmp_path: Path) -> None:
+def test_bad_input_is_explained(call: Call, bundle: Path, base: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
     for arguments, match in [
+        (("generate", bundle, "-p", "a", "--preset", "absent", "-o", tmp_path / "mine"), "is not a text's directory"),
+        (("edit", base, "--find", "absent", "-o", tmp_path / "mine"), "is not a text's directory"),
         (("generate", bundle, "-p", ""), "at least one token"),
         (("generate", bundle, "-p", "a\tb"), "four spaces"),
         (("generate", bundle, "-p", "@nowhere"), "file of a prompt"),
