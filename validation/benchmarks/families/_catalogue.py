@@ -48,7 +48,7 @@ _SDXL: Mapping[str, Any] = {
     "projection_class_embeddings_input_dim": 6 * 64 + 256,
 }
 _AUTOENCODER: Mapping[str, Any] = {
-    "sample_size": 96,
+    "sample_size": 256,
     "in_channels": 3,
     "out_channels": 3,
     "latent_channels": 4,
@@ -150,7 +150,7 @@ FAMILIES = MappingProxyType(
             Family(
                 "vae_decoder",
                 "AutoencoderKL, decoder",
-                _torch("diffusers.AutoencoderKL", {**_AUTOENCODER, "sample_size": 256}, part="decoder"),
+                _torch("diffusers.AutoencoderKL", _AUTOENCODER, part="decoder"),
             ),
             Family("dit", "DiT", _torch("diffusers.DiTTransformer2DModel", _DIT)),
             Family(
