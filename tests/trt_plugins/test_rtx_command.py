@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from retouch.bundle import Bundle
 from retouch.cli import app
+from tests.full_disk import files_limited_to
 
 RECIPE = """
 bundle = "made"
@@ -45,6 +46,15 @@ def test_engines_of_a_bundle_and_what_inspect_says_of_them(bundle: Bundle) -> No
     inspected = json.loads(call("inspect", bundle.path, "--json").stdout)
     assert list(inspected["engines"]) == [engine["name"] for engine in said["engines"]]
     assert "tensorrt-rtx" in call("inspect", bundle.path).stdout
+
+
+def test_a_full_disk_is_told_and_exits_with_2(bundle: Bundle) -> None:
+    with files_limited_to(1000):
+        result = CliRunner().invoke(app, ["build", str(bundle.path), "--profile", "rows=all"])
+    assert result.exit_code == 2
+    assert "cannot be written" in result.stderr and "Make room" in result.stderr
+    assert Bundle.open(bundle.path).manifest.engines == {}
+    assert not any(path.is_file() for path in (bundle.path / "engines").rglob("*"))
 
 
 def test_a_build_file_goes_from_the_model_to_the_engines(model: Path, tmp_path: Path) -> None:
