@@ -45,9 +45,11 @@ bench-families: $(STAMP)
 families: $(STAMP)
 	$(BENCH_FAMILIES) --export-only
 
-# Single layers on the execution provider's kernels: takes about two minutes; measure on a quiet machine. ROWS=8,32 chooses.
+# Single layers and attention on the execution provider's kernels: takes about three minutes; measure on a quiet machine. ROWS=8,32
+# chooses rows of layers.
 bench-kernels: $(STAMP)
 	$(BIN)/python -m retouch.validation.kernels $(if $(ROWS),--rows $(ROWS))
+	$(BIN)/python -m retouch.validation.kernels.attention
 
 # Exports a model of 3.4 GB twice: needs 10 GB of memory and 20 GB of disk. KINDS=torch or KINDS=onnx makes one of them (the
 # second reads what the first leaves behind). Memory is measured, so other work may run beside it.

@@ -44,8 +44,8 @@ def expected(feeds: dict[str, np.ndarray]) -> np.ndarray:
     return mixed.reshape(-1, heads * wide)
 
 
-@pytest.mark.parametrize("queries", [0, 1, 5, 16, 17, 40, 100])
-@pytest.mark.parametrize(("keys", "heads", "depth"), [(1, 1, 1), (3, 2, 8), (64, 3, 64), (131, 2, 40)])
+@pytest.mark.parametrize("queries", [0, 1, 3, 5, 16, 17, 40, 300])
+@pytest.mark.parametrize(("keys", "heads", "depth"), [(1, 1, 1), (3, 2, 8), (64, 3, 64), (131, 2, 40), (300, 2, 80)])
 def test_attention_of_active_queries(queries: int, keys: int, heads: int, depth: int) -> None:
     feeds = attention(queries, keys, heads, depth)
     np.testing.assert_allclose(run_ours(make_model("EditAttention", feeds), feeds), expected(feeds), **TOLERANCE)

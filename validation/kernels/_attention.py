@@ -108,7 +108,8 @@ def _exact(feeds: _Feeds) -> NDArray[np.float64]:
     scores = np.einsum("mhd,nhd->hmn", query[:_CHECKED], keys) * _DEPTH**-0.5
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     mixed = np.einsum("hmn,nhd->mhd", weights / weights.sum(axis=-1, keepdims=True), values)
-    return mixed.reshape(len(mixed), -1)
+    exact: NDArray[np.float64] = mixed.reshape(len(mixed), -1)
+    return exact
 
 
 def _run(name: str, feeds: _Feeds, threads: int) -> _Run:

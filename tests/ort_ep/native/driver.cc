@@ -101,9 +101,10 @@ void test_linear(int64_t rows, int64_t depth, int64_t columns, WeightStorage sto
   expect("RowLinear", got[0], wanted);
 }
 
-void test_attention(int64_t queries, int64_t keys, int64_t heads, int64_t depth, bool stacked) {
+/// `shared` heads of queries read the same keys.
+void test_attention(int64_t queries, int64_t keys, int64_t heads, int64_t depth, bool stacked, int64_t shared = 1) {
   const int64_t fresh = std::min<int64_t>(keys, 7);
-  const Value query = normal({queries, heads * depth}), key = normal({fresh, heads * depth}), value = normal({fresh, heads * depth});
+  const Value query = normal({queries, heads * shared * depth}), key = normal({fresh, heads * depth}), value = normal({fresh, heads * depth});
   const Value cached_key = normal({keys, heads, depth}), cached_value = normal({keys, heads, depth}), scale = Value::numbers({}, {0.5F});
   const Value index = different(fresh, keys), bias = normal({queries, keys + fresh});
   const Operands inputs = {&query, &key, &value, &cached_key, &cached_value, stacked ? &bias : &index, &scale};
@@ -120,20 +121,20 @@ void test_attention(int64_t queries, int64_t keys, int64_t heads, int64_t depth,
     from_keys[place] = key.floats() + i * width;
     from_values[place] = value.floats() + i * width;
   }
-  std::vector<double> wanted(static_cast<size_t>(queries * width));
-  for (int64_t m = 0; m < queries; ++m)
-    for (int64_t h = 0; h < heads; ++h) {
-      std::vector<double> weights;
-      double total = 0;
-      for (int64_t n = 0; n < length; ++n) {
-        double score = 0;
-        for (int64_t d = 0; d < depth; ++d) score += static_cast<double>(query.floats()[m * width + h * depth + d]) * from_keys[n][h * depth + d];
-        weights.push_back(std::exp(0.5 * score + (stacked ? bias.floats()[m * length + n] : 0)));
-        total += weights.back();
-      }
-      for (int64_t d = 0; d < depth; ++d)
-        for (int64_t n = 0; n < length; ++n) wanted[m * width + h * depth + d] += weights[n] / total * from_values[n][h * depth + d];
+  std::vector<double> wanted(static_cast<size_t>(queries * shared * width));
+  for (int64_t row = 0; row < queries * heads * shared; ++row) {
+    const int64_t m = row / (heads * shared), h = row % (heads * shared) / shared;
+    std::vector<double> weights;
+    double total = 0;
+    for (int64_t n = 0; n < length; ++n) {
+      double score = 0;
+      for (int64_t d = 0; d < depth; ++d) score += static_cast<double>(query.floats()[row * depth + d]) * from_keys[n][h * depth + d];
+      weights.push_back(std::exp(0.5 * score + (stacked ? bias.floats()[m * length + n] : 0)));
+      total += weights.back();
     }
+    for (int64_t d = 0; d < depth; ++d)
+      for (int64_t n = 0; n < length; ++n) wanted[row * depth + d] += weights[n] / total * from_values[n][h * depth + d];
+  }
   expect("attention", got[0], wanted);
 }
 
@@ -231,6 +232,7 @@ int main() {
       for (int64_t keys : {1, 5, 70})
         for (bool stacked : {false, true}) test_attention(rows, keys, 2, 5, stacked);
       test_attention(rows, 130, 1, 33, false);
+      for (bool stacked : {false, true}) test_attention(rows, 140, 2, 16, stacked, 3);
     }
     // Enough rows and columns for matrix instructions, where the CPU has them.
     test_convolution(130, 33, 130, 4);
