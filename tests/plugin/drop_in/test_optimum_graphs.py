@@ -16,14 +16,23 @@ from retouch.bundle import Bundle
 from retouch.export import ExportOptions, export_onnx
 from retouch.models import Sizes, TorchOptions, export_torch
 
-SIZES = {"batch": 2, "num_channels": 4, "height": 8, "width": 8, "sequence_length": 5}
+SIZES = {"batch": 2, "num_channels": 4, "sequence_length": 5} | dict.fromkeys(
+    ("height", "width", "latent_height", "latent_width"), 8
+)
 PARTS = {"unet": ("unet", None, "sample"), "vae_decoder": ("vae", "decoder", "latent_sample")}
 
 
 @pytest.fixture(scope="module")
 def theirs(saved_pipeline: Path) -> Path:
     target = saved_pipeline.parent / "optimum"
-    main_export(str(saved_pipeline), target, task="text-to-image", library_name="diffusers", do_validation=False)
+    main_export(
+        str(saved_pipeline),
+        target,
+        task="text-to-image",
+        library_name="diffusers",
+        do_validation=False,
+        sequence_length=SIZES["sequence_length"],
+    )
     return target
 
 
