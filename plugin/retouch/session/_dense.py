@@ -23,6 +23,8 @@ def dense_reason(runtime: Runtime, edit: Edit, *, fallback: bool) -> tuple[bool,
         return False, "the dense fallback is switched off"
     if measured is None:
         return False, f"no break-even has been measured on {runtime.engine.name}"
+    if measured.flop_ratio > 1:
+        return False, f"{ratio:.3f} of the FLOPs, and edits were measured to be faster up to all of them"
     if ratio < measured.flop_ratio:
         return False, f"{ratio:.3f} of the FLOPs, below the break-even of {measured.flop_ratio:.3f}"
     return True, f"{ratio:.3f} of the FLOPs, from the break-even of {measured.flop_ratio:.3f} on a full run is faster"

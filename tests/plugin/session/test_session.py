@@ -155,6 +155,10 @@ def test_dense_fallback_is_announced_and_keeps_outside(bundle: Bundle, model: Pa
         assert (new == old).any() and (new != old).any()
         assert session.edit(run, given, region=BOX, fallback=False).report.path == "edit"
         assert session.edit(result.commit(), region=BOX).report.path == "dense"
+    never = copy.manifest.replace(break_even={OrtEngine().name: BreakEven(OrtEngine().name, 1, 2.0)})
+    with EditSession(Bundle(copy.path, never), threads=1) as session:
+        report = session.edit(session.base(feeds(0, bundle)), given, region=BOX).report
+        assert report.path == "edit" and report.reason.endswith("edits were measured to be faster up to all of them")
 
 
 def test_threads_share_one_session(session: EditSession, bundle: Bundle) -> None:
