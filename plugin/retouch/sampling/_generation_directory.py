@@ -209,7 +209,14 @@ def _is_generation(names: AbstractSet[str]) -> bool:
 
 def _foreign(directory: Path) -> list[str]:
     runs = [directory / DECODER, *sorted((directory / _STEPS).glob("*/*"))]
-    return [f"{run.relative_to(directory).as_posix()}/{name}" for run in runs for name in foreign_files(run)]
+    return [name for run in runs for name in _foreign_at(run, run.relative_to(directory).as_posix())]
+
+
+def _foreign_at(run: Path, name: str) -> list[str]:
+    try:
+        return [f"{name}/{file}" for file in foreign_files(run)]
+    except RunFileError:
+        return [name]
 
 
 _GENERATION = Kind("the directory of a generation", _is_generation, RunFileError, _foreign)
