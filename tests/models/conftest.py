@@ -61,6 +61,7 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "sd15": ("UNet2DConditionModel", CROSS),
+    "sd21": ("UNet2DConditionModel", LINEAR),
     "brief": ("UNet2DConditionModel", BRIEF),
     "inpainting": ("UNet2DConditionModel", {**LINEAR, **BRIEF, "in_channels": 9, "attention_head_dim": (2, 4)}),
     "sdxl": (

@@ -19,6 +19,7 @@ LATENTS = Sizes(text=5, height=8, width=8)
 CASES: dict[str, tuple[str, TorchOptions]] = {
     "ddpm": ("ddpm", TorchOptions()),
     "sd15": ("sd15", TorchOptions(sizes=TEXT)),
+    "sd21": ("sd21", TorchOptions(sizes=TEXT)),
     "inpainting": ("inpainting", TorchOptions(sizes=TEXT)),
     "sdxl": ("sdxl", TorchOptions(sizes=Sizes(text=5, batch=2))),
     "controlnet": ("brief", TorchOptions(sizes=TEXT, part="controlled")),
