@@ -19,7 +19,7 @@ inline __attribute__((always_inline)) Vector chosen(Vector a, Vector b, Integers
 /// Exchanges blocks of so many numbers beside the diagonal, and in the next rounds smaller ones, until rows are columns.
 template <size_t Half>
 inline __attribute__((always_inline)) void transpose(Vector (&rows)[kLanes]) {
-  Integers upper, lower;
+  Integers upper{}, lower{};
   for (size_t i = 0; i < kLanes; ++i) {
     upper[i] = static_cast<int32_t>(i & Half ? kLanes + i - Half : i);
     lower[i] = static_cast<int32_t>(i & Half ? kLanes + i : i + Half);
@@ -66,7 +66,7 @@ inline __attribute__((always_inline)) Vector sums_of(Vector (&parts)[Count]) {
   if constexpr (Half == 0) {
     return parts[0];
   } else {
-    Integers lower, upper;
+    Integers lower{}, upper{};
     for (size_t i = 0; i < kLanes; ++i) {
       lower[i] = static_cast<int32_t>(i & Half ? kLanes + i - Half : i);
       upper[i] = static_cast<int32_t>(i & Half ? kLanes + i : i + Half);
@@ -106,7 +106,7 @@ void add_values(const ValueTile& tile) {
 /// The largest number of a vector, everywhere in it.
 template <size_t Distance = kLanes / 2>
 inline __attribute__((always_inline)) Vector largest_of(Vector value) {
-  Integers places;
+  Integers places{};
   for (size_t i = 0; i < kLanes; ++i) places[i] = static_cast<int32_t>((i + Distance) % kLanes);
   const Vector other = chosen(value, value, places);
   value = value > other ? value : other;
@@ -122,7 +122,7 @@ inline __attribute__((always_inline)) Vector share(Vector x) { return x < kLeast
 
 /// Adds the bias, and hides what lies behind the last key.
 void see(const Weighing& row) {
-  Integers place;
+  Integers place{};
   for (size_t i = 0; i < kLanes; ++i) place[i] = static_cast<int32_t>(i);
   for (size_t key = 0; key < row.keys; key += kLanes) {
     const size_t left = row.keys - key;
