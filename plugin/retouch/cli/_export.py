@@ -109,7 +109,8 @@ def export(
         for bundle in bundles.values() if with_calibration else ():
             _measure_weights(bundle, feeds, threads, steps)
     for name, bundle in bundles.items():
-        Console().print(_summary(bundle, measured[name], moments[name]))
+        written = Bundle.open(bundle.path, check="none")  # with what was measured since
+        Console().print(_summary(written, measured[name], moments[name]))
     if is_pipeline(output):
         Console().print(f"{output}: {_disk_bytes(output) / 2**20:.1f} MiB on disk", soft_wrap=True, highlight=False)
 

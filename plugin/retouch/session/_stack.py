@@ -29,8 +29,6 @@ _LARGEST_EDIT, _LARGEST_STACK = 0.05, 0.25
 together; in large ones that is a small part, and every row of a stack passes over the keys of all edits (measured on a
 DiT of 1,024 tokens: 8 edits of 2 % cost .63 of 8 runs, 3 of 10 % cost 1.19)."""
 
-_NO_GAIN = "it does not pay to share its run"
-
 
 def execute_many(runtime: Runtime, edits: Sequence[Edit], start: float, *, fallback: bool) -> list[Result]:
     """The results of edits of one run that began at that time, in their order; as many as pays share a run."""
@@ -39,7 +37,7 @@ def execute_many(runtime: Runtime, edits: Sequence[Edit], start: float, *, fallb
     results: dict[int, Result] = {}
     for places in groups:
         group = [edits[place] for place in places]
-        reason = against or _refusal(runtime, group[0]) or _NO_GAIN
+        reason = against or _refusal(runtime, group[0]) or _no_gain(runtime, edits, group[0])
         refused = _rows_refusal(runtime, group) if len(group) > 1 else None
         if refused is not None:
             reason = refused
@@ -70,6 +68,14 @@ def _refusal(runtime: Runtime, edit: Edit) -> str | None:
     if stack.graph is None:
         return f"the model has no stacked graph for {edit.group_norm} moments ({stack.reason})"
     return runtime.engine.refusal(runtime.bundle.path / stack.graph.file)
+
+
+def _no_gain(runtime: Runtime, edits: Sequence[Edit], edit: Edit) -> str:
+    """Why an edit that could share its run does not."""
+    key = _key(runtime, edit)
+    if sum(_key(runtime, other) == key for other in edits) == 1:
+        return f"no other edit takes {edit.group_norm} moments"
+    return "it does not pay to share its run"
 
 
 def _groups(runtime: Runtime, edits: Sequence[Edit]) -> list[list[int]]:

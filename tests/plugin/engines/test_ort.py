@@ -164,3 +164,10 @@ def test_arrays_outlive_their_values() -> None:
     assert alive() is not None
     np.testing.assert_array_equal(shown, np.arange(4.0))
     assert not shown.flags.writeable
+
+
+def test_a_value_of_another_device_comes_by_way_of_numpy() -> None:
+    """No other device is at hand: an engine for one stands for it, whose own values lie elsewhere."""
+    value = OrtEngine(threads=1).value(vector(1, 2))
+    assert OrtEngine(threads=1).adopt(value) is value
+    assert OrtEngine(["CUDAExecutionProvider"]).adopt(value) is None

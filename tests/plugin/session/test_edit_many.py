@@ -152,6 +152,8 @@ def test_edits_with_the_same_moments_share_a_run(bundle: Bundle) -> None:
         results = session.edit_many(run, requests)
         assert [result.report.group_norm == "corrected" for result in results] == [by > 1 for by in moves.values()]
         assert [result.report.stacked for result in results] == [3, 2, 3, 2, 3]
+        alone = session.edit_many(run, requests[:2])
+        assert ["no other edit takes" in result.report.reason for result in alone] == [True, True]
         for request, result in zip(requests, results, strict=True):
             for output, value in _alone(session, run.id, request).outputs.items():
                 np.testing.assert_allclose(result.outputs[output], value, atol=5e-6 * float(np.abs(value).max()))

@@ -140,8 +140,8 @@ class OrtEngine:
         return OrtTensor.from_numpy(array, self.device)
 
     def adopt(self, tensor: object) -> OrtTensor | None:
-        """A value of this engine as it is; ``None`` for tensors of other libraries, which come by way of numpy."""
-        return tensor if isinstance(tensor, OrtTensor) else None
+        """A value on the engine's device as it is; ``None`` for all others, which come by way of numpy."""
+        return tensor if isinstance(tensor, OrtTensor) and tensor.ort_value.device_name() == self.device else None
 
     def merged(self, base: Value, update: Value, rows: NDArray[np.int64], axis: int) -> OrtTensor:
         """``base`` with the rows along an axis replaced by those of ``update``, in fresh memory."""
