@@ -22,7 +22,7 @@ def opened(model: onnx.ModelProto, weights: str) -> onnxruntime.InferenceSession
     options.log_severity_level = 4
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     options.add_provider_for_devices(list(register().devices), {"weights": weights})
-    return onnxruntime.InferenceSession(model.SerializeToString(), options)
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, enable_fallback=0)
 
 
 def run(model: onnx.ModelProto, feeds: dict[str, np.ndarray], weights: str) -> np.ndarray:

@@ -204,7 +204,8 @@ class OrtEngine:
         # Devices are how every release takes a plug-in; naming providers as well would undo it.
         named = {} if self.kernels else {"providers": list(self._asked or self.providers)}
         try:
-            session = runtime.InferenceSession(model, options, **named)
+            # Some releases would go on with other providers, and print that.
+            session = runtime.InferenceSession(model, options, **named, enable_fallback=0)
         except Exception as error:  # onnxruntime's errors have no other class in common
             raise EngineError(_explained(name, str(error), self.providers)) from error
         # A provider whose libraries do not load is left out with no more than a warning.
