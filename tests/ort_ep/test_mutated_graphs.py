@@ -10,8 +10,8 @@ from retouch import Bundle
 EXAMPLES = 25
 
 
-def test_graphs_in_which_something_is_wrong_do_not_end_the_process(small_bundle: Bundle) -> None:
-    command = [sys.executable, "-m", "tests.ort_ep.mutated_graphs", str(small_bundle.path), str(EXAMPLES)]
+def test_graphs_in_which_something_is_wrong_do_not_end_the_process(bundle: Bundle) -> None:
+    command = [sys.executable, "-m", "tests.ort_ep.mutated_graphs", str(bundle.path), str(EXAMPLES)]
     tried = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert tried.returncode == 0, f"ended with {tried.returncode} behind:\n{tried.stdout}{tried.stderr}"
     outcomes = tried.stdout.splitlines()

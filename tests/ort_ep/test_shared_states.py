@@ -15,7 +15,7 @@ from tests.ort_ep.small_bundle import REGION, feed
 
 
 def test_every_session_and_thread_binds_the_memory_in_which_a_base_run_left_its_states(
-    small_bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+    bundle: Bundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bound: list[tuple[str, int]] = []
     bind = onnxruntime.IOBinding.bind_ortvalue_input
@@ -26,8 +26,8 @@ def test_every_session_and_thread_binds_the_memory_in_which_a_base_run_left_its_
 
     store = StateStore()
     with (
-        EditSession(small_bundle, threads=1, store=store) as first,
-        EditSession(small_bundle, threads=2, store=store) as second,
+        EditSession(bundle, threads=1, store=store) as first,
+        EditSession(bundle, threads=2, store=store) as second,
         ThreadPoolExecutor(4) as pool,
     ):
         run = first.base(feed(0))

@@ -24,6 +24,7 @@ from retouch.errors import EngineError, EngineMissingError, NonFiniteError, Reto
 from retouch.export import ExportOptions, export_onnx
 from retouch.session import EditRequest
 from retouch.session._prepared import prepare
+from retouch.session._resolve import resolved
 from retouch.session._states_read import cached_inputs
 from retouch.trt_plugins import BuildOptions, build
 from retouch.trt_plugins._engine_timings import time_engines
@@ -163,7 +164,7 @@ def test_an_aliased_output_takes_over_a_copy_of_its_input(
     with EditSession(built, ["CPUExecutionProvider"], threads=1, group_norm="cached") as session:
         run = session.base(FEEDS)
         runtime = session._opened()
-        edit = session._resolved(runtime, run.id, EditRequest(SMALL, {"x": OTHER}), "cached")
+        edit = resolved(runtime, run.id, EditRequest(SMALL, {"x": OTHER}), "cached")
         graph = built.manifest.edits["cached"]
         inputs = runtime.regions.inputs(edit.region, "cached", graph)
         expected = session.edit(run, {"x": OTHER}, region=SMALL, fallback=False)
