@@ -11,21 +11,12 @@ import onnxsim
 import pytest
 
 from retouch import EditSession, Region
-from retouch.bundle import Bundle
 from retouch.calibrate import sample_feeds
 from retouch.export import ExportOptions, export_onnx
 from retouch.validation.reference_models import export_reference
+from tests.plan_shares import shares
 
 MODELS = ["ddpm_unet_tiny", "dit_tiny", "llada_tiny", "unet2d_condition_tiny"]
-
-
-def shares(bundle: Bundle) -> dict[str, float]:
-    """Share of the FLOPs per plan, constants left out: whether they are folded is up to who was over the model."""
-    flops = dict.fromkeys(("incremental", "hoisted", "densified"), 0)
-    for row in bundle.manifest.plan:
-        if row.plan in flops:
-            flops[row.plan] += row.flops
-    return {plan: count / sum(flops.values()) for plan, count in flops.items()}
 
 
 @pytest.mark.parametrize("name", MODELS)

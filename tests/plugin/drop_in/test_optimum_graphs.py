@@ -12,9 +12,9 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 from optimum.exporters.onnx import main_export
 
-from retouch.bundle import Bundle
 from retouch.export import ExportOptions, export_onnx
 from retouch.models import Sizes, TorchOptions, export_torch
+from tests.plan_shares import shares
 
 SIZES = {"batch": 2, "num_channels": 4, "sequence_length": 5} | dict.fromkeys(
     ("height", "width", "latent_height", "latent_width"), 8
@@ -34,15 +34,6 @@ def theirs(saved_pipeline: Path) -> Path:
         sequence_length=SIZES["sequence_length"],
     )
     return target
-
-
-def shares(bundle: Bundle) -> dict[str, float]:
-    """Share of the FLOPs per plan, constants left out: whether they are folded is up to the exporter."""
-    flops = dict.fromkeys(("incremental", "hoisted", "densified"), 0)
-    for row in bundle.manifest.plan:
-        if row.plan in flops:
-            flops[row.plan] += row.flops
-    return {plan: count / sum(flops.values()) for plan, count in flops.items()}
 
 
 @pytest.mark.parametrize("name", PARTS)
