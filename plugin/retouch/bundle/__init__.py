@@ -29,9 +29,10 @@ __all__ = [
     "check_writable",
     "is_engine_file",
     "store_engine",
-    # Which prepared inputs become stale together
+    # What graphs read, and which prepared inputs become stale together
     "PreparedGroup",
     "prepared_groups",
+    "reads",
     # Bundles of language models
     "ClustersSpec",
     "DecoderSpec",
@@ -106,6 +107,7 @@ from retouch.bundle._manifest import (
     total_bytes,
 )
 from retouch.bundle._prepared_groups import PreparedGroup, prepared_groups
+from retouch.bundle._reads import reads
 from retouch.bundle._serde import manifest_from_json, manifest_to_json
 from retouch.bundle._shared import SharedSpec, read_shared, relocate, write_shared
 from retouch.bundle._text_bundle import TextBundle, is_text_bundle

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
+
+from retouch.bundle._reads import reads
 
 _CACHED = "cached."
 
@@ -39,29 +40,20 @@ def prepared_groups(file: Path) -> tuple[PreparedGroup, ...]:
     """
     graph = onnx.load(file, load_external_data=False).graph
     inputs = [value.name for value in graph.input]
-    reads = {name: frozenset([name]) for name in inputs}
+    origins = {name: frozenset([name]) for name in inputs}
     for node in graph.node:
-        read = frozenset[str]().union(*(reads.get(name, frozenset()) for name in _reads(node)))
-        reads.update(dict.fromkeys(node.output, read))
+        read = frozenset[str]().union(*(origins.get(name, frozenset()) for name in reads(node)))
+        origins.update(dict.fromkeys(node.output, read))
     groups: dict[tuple[tuple[str, ...], bool], list[str]] = {}
     for output in graph.output:
-        read = reads[output.name]
+        read = origins[output.name]
         conditions = tuple(name for name in inputs if name in read and not name.startswith(_CACHED))
         groups.setdefault((conditions, len(read) > len(conditions)), []).append(output.name)
     return tuple(
-        PreparedGroup(tuple(outputs), conditions, _states(inputs, frozenset().union(*(reads[o] for o in outputs))))
+        PreparedGroup(tuple(outputs), conditions, _states(inputs, frozenset().union(*(origins[o] for o in outputs))))
         for (conditions, _), outputs in groups.items()
     )
 
 
 def _states(inputs: list[str], read: frozenset[str]) -> tuple[str, ...]:
     return tuple(name.removeprefix(_CACHED) for name in inputs if name.startswith(_CACHED) and name in read)
-
-
-def _reads(node: onnx.NodeProto) -> Iterator[str]:
-    """The names a node reads, those that its subgraphs capture included."""
-    yield from node.input
-    for attribute in node.attribute:
-        for subgraph in (attribute.g, *attribute.graphs):
-            for inner in subgraph.node:
-                yield from _reads(inner)

@@ -6,12 +6,13 @@ has an effect only in its training builds. Work that a caller does not want is t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import onnx
 
+from retouch.bundle import reads
 from retouch.errors import BundleError
 
 
@@ -42,7 +43,7 @@ def prune_graph(graph: onnx.GraphProto, outputs: Sequence[str]) -> None:
     for node in reversed(graph.node):
         if not needed.isdisjoint(node.output):
             nodes.append(node)
-            needed.update(_reads(node))
+            needed.update(reads(node))
     by_name = _by_name(graph)
     wanted = [by_name[name] for name in outputs]
     _cut(graph.node, nodes[::-1])
@@ -64,13 +65,3 @@ def _cut(field: Any, kept: Sequence[object]) -> None:  # noqa: ANN401  (protobuf
 def _by_name(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
     """The outputs, and the inner values whose type the file tells."""
     return {value.name: value for value in (*graph.value_info, *graph.output)}
-
-
-def _reads(node: onnx.NodeProto) -> Iterator[str]:
-    """The names a node reads, those that its subgraphs capture included (and, harmlessly, their inner names)."""
-    yield from node.input
-    for attribute in node.attribute:
-        for subgraph in (attribute.g, *attribute.graphs):
-            yield from (output.name for output in subgraph.output)
-            for inner in subgraph.node:
-                yield from _reads(inner)
