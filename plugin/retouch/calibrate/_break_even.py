@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 NEVER = 2.0
@@ -25,3 +25,22 @@ def crossing(points: Sequence[tuple[float, float]]) -> float:
         if next_ratio >= 1.0:
             return share + (next_share - share) * (1.0 - ratio) / (next_ratio - ratio)
     return NEVER
+
+
+def around_crossing(sizes: int, ratio: Callable[[int], float]) -> dict[int, float]:
+    """Ratios of some sizes by their number: of the last one below one and the first one that is not, and of few others.
+
+    Args:
+        sizes: how many there are, in order; larger ones are taken to have larger ratios.
+        ratio: measures the ratio of one.
+    """
+    found: dict[int, float] = {}
+    below, above = -1, sizes
+    while above - below > 1:
+        middle = (below + above) // 2
+        found[middle] = ratio(middle)
+        if found[middle] < 1.0:
+            below = middle
+        else:
+            above = middle
+    return found

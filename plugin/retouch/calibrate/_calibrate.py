@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retouch.bundle import BreakEven, Bundle, Manifest, update_manifest
-from retouch.calibrate._break_even import crossing
+from retouch.calibrate._break_even import around_crossing, crossing
 from retouch.calibrate._full_model import open_full_model
 from retouch.calibrate._inputs import block_region, sample_feeds
 from retouch.calibrate._timing import Sample, interleaved
@@ -36,8 +36,8 @@ def calibrate(
 ) -> BreakEven:
     """The break-even of a bundle on one engine, also written into its manifest.
 
-    Times edits of centred blocks of several sizes against the full model, in turn, by the CPU time of the process;
-    on a GPU by the clock.
+    Times edits of centred blocks against the full model, in turn, by the CPU time of the process; on a GPU by the
+    clock. Of several sizes it takes those between which edits become slower, found by halving.
 
     Args:
         bundle: the bundle, or its directory.
@@ -76,16 +76,18 @@ def _measure(
     own = [output.tensor.name for output in manifest.outputs]
     full = open_full_model(engine, bundle.path / manifest.base_file, own, feeds)
     changed = {manifest.editable.input: sample_feeds(manifest, seed=1)[manifest.editable.input]}
-    points = []
     run = session.base(feeds)
-    for region in _regions(manifest):
-        share = _share(manifest, region)
+    regions = _regions(manifest)
+    shares = [_share(manifest, region) for region in regions]
+
+    def ratio(number: int) -> float:
         if progress is not None:
-            progress(f"{share:.0%} of the FLOPs")
-        edit = _edit(session, run.id, changed, region)
+            progress(f"{shares[number]:.0%} of the FLOPs")
+        edit = _edit(session, run.id, changed, regions[number])
         times = interleaved({"full": full, "edit": edit}, repeats)
-        points.append((share, _ratio(times["edit"], times["full"], on_host=isinstance(engine, OrtEngine))))
-    return tuple(points)
+        return _ratio(times["edit"], times["full"], on_host=isinstance(engine, OrtEngine))
+
+    return tuple((shares[number], found) for number, found in sorted(around_crossing(len(regions), ratio).items()))
 
 
 def _ratio(edit: Sample, full: Sample, *, on_host: bool) -> float:

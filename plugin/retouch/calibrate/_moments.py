@@ -21,6 +21,8 @@ _FOLDS = 5
 _DIGITS = 5
 _MADE_UP = 12
 """Base runs of noise where no examples are given."""
+_PATIENCE = 4
+"""How many times its time a calibration may take to be one at all: machines that are busy for a while are slower."""
 
 _Measured = tuple[tuple[float, ...], tuple[float, ...]]
 
@@ -37,7 +39,7 @@ def calibrate_moments(
     """What edits of a bundle err under each GroupNorm mode, also written into its manifest.
 
     ``None``, and nothing is written, for a model that leaves no choice (without GroupNorm, or with an editable input
-    of integers) and where time is too short for five base runs. Every edit takes a full run and an edit run per mode.
+    of integers) and where time is too short by far. Every edit takes a full run and an edit run per mode.
 
     Args:
         bundle: the bundle, or its directory.
@@ -45,7 +47,8 @@ def calibrate_moments(
             was trained for, under all conditions that will be used. ``None`` means noise and middling conditions.
         providers: execution providers by preference; ``None`` means the CPU.
         threads: threads per run; ``None`` leaves the choice to the engine.
-        seconds: time to spend; no base run begins that would probably exceed it. ``None`` means all the time it takes.
+        seconds: time to spend; no base run begins that would probably exceed it, except for the five that a calibration
+            needs, which may take four times as long. ``None`` means all the time it takes.
         progress: called with a line before every base run.
     """
     opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
@@ -54,8 +57,9 @@ def calibrate_moments(
     given = _made_up(opened.manifest) if examples is None else examples
     plain = Bundle(opened.path, opened.manifest.replace(moments=None))
     measured: list[tuple[int, _Measured]] = []
-    begun = time.perf_counter()
     with EditSession(plain, providers, threads, group_norm="corrected") as session:
+        session.preload()
+        begun = time.perf_counter()
         for number, example in enumerate(given):
             if number and not _fits(time.perf_counter() - begun, number, seconds):
                 break
@@ -71,8 +75,11 @@ def calibrate_moments(
 
 
 def _fits(spent: float, done: int, seconds: float | None) -> bool:
-    """Whether there is time for another base run, and for as many as a calibration needs."""
-    return seconds is None or spent / done * max(done + 1, _FOLDS) <= seconds
+    """Whether there is time for another base run, and some patience for as many as a calibration needs."""
+    if seconds is None:
+        return True
+    each = spent / done
+    return each * _FOLDS <= _PATIENCE * seconds if done < _FOLDS else each * (done + 1) <= seconds
 
 
 def _has_choice(manifest: Manifest) -> bool:

@@ -148,7 +148,7 @@ def moments_text(manifest: Manifest, spec: MomentsSpec | None) -> str:
     if "corrected" not in manifest.edits:
         return "none"
     if spec is None:
-        return "not calibrated: 'auto' takes cached moments"
+        return "not calibrated: 'auto' takes cached moments; retouch.calibrate.calibrate_moments takes the time"
     return f"errors foreseen from {len(spec.shifts)} edits, rank correlation {spec.correlation:.2f}"
 
 

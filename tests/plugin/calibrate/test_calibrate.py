@@ -14,6 +14,7 @@ from retouch import EditSession, Region, RegionError
 from retouch.bench import measure
 from retouch.bundle import Bundle
 from retouch.calibrate import block_region, calibrate, crossing, interleaved, sample_feeds
+from retouch.calibrate._break_even import around_crossing
 from retouch.engines.ort import OrtEngine
 
 
@@ -23,6 +24,23 @@ def test_crossing() -> None:
     assert crossing([(0.3, 0.4), (1.0, 1.0)]) == pytest.approx(1.0)
     assert crossing([(0.4, 2.0)]) == pytest.approx(0.2)
     assert crossing([(0.3, 0.2), (1.0, 0.9)]) > 1
+
+
+@pytest.mark.parametrize(
+    ("ratios", "measured"),
+    [
+        ((0.3, 0.5, 0.7, 0.9, 1.1), {2, 3, 4}),
+        ((0.3, 0.5, 0.7, 0.8, 0.9), {2, 3, 4}),
+        ((0.5, 1.0, 1.2, 1.4, 2.0), {0, 1, 2}),
+        ((1.5, 2.0, 2.5, 3.0, 3.5), {0, 2}),
+        ((0.9,), {0}),
+    ],
+)
+def test_what_lies_around_the_crossing_is_measured(ratios: tuple[float, ...], measured: set[int]) -> None:
+    found = around_crossing(len(ratios), lambda number: ratios[number])
+    assert found == {number: ratios[number] for number in measured}
+    everything = [(number + 1.0, ratio) for number, ratio in enumerate(ratios)]
+    assert crossing([everything[number] for number in found]) == pytest.approx(crossing(everything))
 
 
 @pytest.mark.parametrize(("dims", "area", "rows"), [((8, 8), 0.25, 16), ((8, 8), 1.0, 64), ((100,), 0.1, 10)])
@@ -55,7 +73,7 @@ def test_calibrate_writes_the_manifest(hand_built: Any, tmp_path: Path) -> None:
     again = Bundle.open(tmp_path / "bundle")
     assert again.manifest.break_even == {OrtEngine().name: measured}
     assert again.fingerprint == hand_built.bundle.fingerprint
-    assert len(lines) == len(measured.points) >= 4
+    assert len(lines) == len(measured.points) >= 2
     assert [share for share, _ in measured.points] == sorted(share for share, _ in measured.points)
     with EditSession(again) as session:
         run = session.base(sample_feeds(again.manifest))

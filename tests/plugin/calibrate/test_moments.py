@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,17 @@ def test_a_calibration_that_does_not_fit_its_time_is_none(bundle: Bundle, hand_b
     assert len(lines) == 1 and Bundle.open(bundle.path).manifest.moments is None
     assert calibrate_moments(bundle, examples, threads=1, seconds=1e9, progress=lines.append) is not None
     assert len(lines) == 7
+
+
+def test_a_calibration_may_take_longer_than_its_time_to_be_one(
+    bundle: Bundle, hand_built: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(1000))
+    monkeypatch.setattr("retouch.calibrate._moments.time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    lines: list[str] = []
+    examples = [MomentExample(hand_built.feeds(seed)) for seed in range(8)]
+    assert calibrate_moments(bundle, examples, threads=1, seconds=2.0, progress=lines.append) is not None
+    assert len(lines) == 5, "the five it needs, which take more than two seconds, and no more"
 
 
 def test_errors_are_relative_to_the_change_inside(bundle: Bundle, hand_built: Any) -> None:

@@ -20,11 +20,11 @@ def test_export_calibrates_and_sums_up(call: Any, image_model: Path, tmp_path: P
     assert called.code == 0
     manifest = Bundle.open(tmp_path / "b").manifest
     measured = manifest.break_even[OrtEngine().name]
-    assert measured.threads == 1 and len(measured.points) >= 4
+    assert measured.threads == 1 and len(measured.points) >= 2
     kept = ("verified weights.float16", "verified weights.bfloat16") if OrtEngine().kernels else ()
     for text in ("coverage", "size", "verified all_rows", "break-even", *kept):
         assert text in called.stdout
-    for step in ("load", "verify cached: identity", "calibrate: 100% of the FLOPs"):
+    for step in ("load", "verify cached: identity", "calibrate: 66% of the FLOPs"):
         assert step in called.stderr
     inspected = call("inspect", tmp_path / "b", "--json").json
     assert inspected["break_even"][OrtEngine().name]["flop_ratio"] == measured.flop_ratio
