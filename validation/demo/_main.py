@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from retouch.calibrate import calibrate
+from retouch.engines.ort import rest_between_runs
 from retouch.export import ExportOptions, export_onnx
 from retouch.session import EditSession, Run
 from retouch.validation.demo._measure import Measured, interleaved
@@ -66,6 +67,7 @@ def _stock_session(threads: int) -> Any:  # noqa: ANN401 (onnxruntime has no typ
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
+    rest_between_runs(options)
     return onnxruntime.InferenceSession(str(terrain()), options, providers=["CPUExecutionProvider"])
 
 

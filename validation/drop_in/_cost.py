@@ -12,7 +12,7 @@ import numpy as np
 
 from retouch.calibrate import Sample, interleaved
 from retouch.drop_in import InferenceSession
-from retouch.engines.ort import load_onnxruntime
+from retouch.engines.ort import load_onnxruntime, rest_between_runs
 
 __all__ = ["Cost", "measure_cost", "open_pipeline"]
 
@@ -51,6 +51,7 @@ def open_pipeline(exported: Path, session: Callable[..., Any], threads: int) -> 
 
     options = load_onnxruntime().SessionOptions()
     options.intra_op_num_threads = threads
+    rest_between_runs(options)
     sessions = {f"{part}_session": session(str(exported / part / "model.onnx"), options) for part in _PARTS}
     pipeline = ORTStableDiffusionPipeline.from_pretrained(exported, local_files_only=True, **sessions)
     pipeline.set_progress_bar_config(disable=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from retouch.engines.ort import load_onnxruntime
+from retouch.engines.ort import load_onnxruntime, rest_between_runs
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -111,6 +111,7 @@ def _session(graph: Path, threads: int) -> onnxruntime.InferenceSession:
     runtime = load_onnxruntime()
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
+    rest_between_runs(options)
     session: onnxruntime.InferenceSession = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     return session
 

@@ -28,7 +28,7 @@ class Graph:
 
     model: str | bytes
     path: Path
-    options: SessionOptions | None
+    options: SessionOptions
 
 
 def graph_of(bundle: Bundle, original: Path | None, options: SessionOptions | None) -> Graph:
@@ -39,12 +39,12 @@ def graph_of(bundle: Bundle, original: Path | None, options: SessionOptions | No
         original: the file it was exported from, if it is at hand.
         options: the caller's options; for the bundle's graph they are told where its weights lie.
     """
+    told = new_options() if options is None else options
     if original is not None:
-        return Graph(str(original), original, options)
+        return Graph(str(original), original, told)
     path = bundle.file(bundle.manifest.base_file)
     names = [output.tensor.name for output in bundle.manifest.outputs]
     pruned = prune_file(path, names)
     folder = relocate(pruned, path.parent)  # weights may be those of another bundle
-    told = new_options() if options is None else options
     told.add_session_config_entry(_WEIGHTS_FOLDER, str(folder))
     return Graph(pruned.SerializeToString(), path, told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from retouch.engines.ort import load_onnxruntime
+from retouch.engines.ort import load_onnxruntime, rest_between_runs
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -21,8 +21,10 @@ _FATAL_ONLY = 3
 
 
 def new_options() -> onnxruntime.SessionOptions:
-    """Options as onnxruntime sets them."""
-    return onnxruntime.SessionOptions()
+    """Options as onnxruntime sets them, but for a session that has others beside it."""
+    options = onnxruntime.SessionOptions()
+    rest_between_runs(options)
+    return options
 
 
 def plain_options() -> onnxruntime.SessionOptions:

@@ -40,6 +40,7 @@ def test_what_it_says_of_itself(session, stock) -> None:
     assert session.get_overridable_initializers() == []
     assert [len(infos) for infos in (session.get_input_memory_infos(), session.get_output_memory_infos())] == [2, 1]
     assert session.get_session_options().intra_op_num_threads == stock.get_session_options().intra_op_num_threads
+    assert session.get_session_options().get_session_config_entry("session.force_spinning_stop") == "1"
     assert session.get_profiling_start_time_ns() == 0
     assert session.get_tuning_results() == stock.get_tuning_results()
 

@@ -17,6 +17,8 @@ from retouch.engines.ort._prune import prune_file
 from retouch.engines.ort._runtime import require_providers
 from retouch.errors import BundleError, EngineError, EngineMissingError, RetouchError
 
+REST = "session.force_spinning_stop"
+
 GRAPH = """<ir_version: 10, opset_import: ["" : 18]>
 two (float[N] x, float[N] y, bool flag) => (float[N] sum, float[N] product, float[N] chosen)
     <float[1] one = {1}, float[1] unused = {2}> {
@@ -110,6 +112,10 @@ def test_a_missing_provider_is_named(graph: Path) -> None:
         engine.open(graph)
     with pytest.raises(EngineMissingError, match=r"TensorrtExecutionProvider .* got only .*CPUExecutionProvider"):
         engine.value(vector(1, 2))
+
+
+def test_threads_of_a_session_that_waits_leave_the_cores_to_others(graph: Path) -> None:
+    assert OrtEngine(threads=2).session_options(graph.parent).get_session_config_entry(REST) == "1"
 
 
 @pytest.mark.parametrize("threads", [0, -1, 10**6, 1.5, "2", True])

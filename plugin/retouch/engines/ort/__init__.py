@@ -21,8 +21,9 @@ __all__ = [
     # What else runs a bundle's graphs on it
     "load_onnxruntime",
     "prune_file",
-    # The memory it runs in
+    # The memory and the threads it runs in
     "HugePages",
+    "rest_between_runs",
 ]
 
 from retouch.engines.ort._compile import COMPILING, compiled
@@ -32,5 +33,6 @@ from retouch.engines.ort._huge_pages import HugePages
 from retouch.engines.ort._in_place import InPlaceBinding, InPlaceProgram
 from retouch.engines.ort._prebuilt import PrebuiltOrtEngine
 from retouch.engines.ort._prune import prune_file
+from retouch.engines.ort._rest import rest_between_runs
 from retouch.engines.ort._runtime import DEFAULT_PROVIDER, load_onnxruntime
 from retouch.engines.ort._weights import WeightStorage, checked_weights

@@ -19,6 +19,7 @@ from retouch.engines.ort._kernels import RECORD_ASSIGNMENT, kernels_of
 from retouch.engines.ort._program import OrtProgram
 from retouch.engines.ort._prune import prune_file
 from retouch.engines.ort._reshaped_weights import give_reshaped_weights
+from retouch.engines.ort._rest import rest_between_runs
 from retouch.engines.ort._runtime import (
     DEFAULT_DEVICE,
     DEFAULT_PROVIDER,
@@ -222,6 +223,7 @@ class OrtEngine:
         options = self._runtime().SessionOptions()
         options.log_severity_level = _FATAL_ONLY
         options.inter_op_num_threads = 1
+        rest_between_runs(options)
         if self._threads is not None:
             options.intra_op_num_threads = self._threads
         if self.kernels:
