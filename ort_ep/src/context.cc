@@ -1,5 +1,6 @@
 #include "context.h"
 
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -9,20 +10,30 @@
 namespace retouch {
 namespace {
 
-/// Calls from the runtime's threads, out of which nothing may be thrown.
-struct Calls {
-  const std::function<void(size_t)>& body;
-  std::mutex mutex;
-  std::exception_ptr thrown;
+/// A thread takes some microseconds to start; one multiplies so often in about five of them.
+constexpr size_t kLeastMultiplications = 256 << 10;
 
-  void call(size_t index) noexcept {
+/// Calls from the runtime's threads, out of which nothing may be thrown. Every thread takes the next one until none is left.
+class Calls {
+ public:
+  Calls(const std::function<void(size_t)>& body, size_t count) : body_(body), count_(count) {}
+
+  void work() noexcept {
     try {
-      body(index);
+      for (size_t i = next_++; i < count_; i = next_++) body_(i);
     } catch (...) {
-      std::lock_guard<std::mutex> lock(mutex);
+      std::lock_guard<std::mutex> lock(mutex_);
       thrown = std::current_exception();
     }
   }
+
+  std::exception_ptr thrown;
+
+ private:
+  const std::function<void(size_t)>& body_;
+  const size_t count_;
+  std::atomic<size_t> next_{0};
+  std::mutex mutex_;
 };
 
 }  // namespace
@@ -63,16 +74,13 @@ Tensor Context::output(size_t index, const Shape& shape, ONNXTensorElementDataTy
   return tensor;
 }
 
-void Context::run(size_t count, const std::function<void(size_t)>& body) const {
-  if (count == 0) return;
-  if (threads_ != 0 && count > threads_) {
-    const Context unlimited(context_);
-    return unlimited.parallel_for(threads_, [&](size_t part) {
-      for (size_t i = count * part / threads_; i < count * (part + 1) / threads_; ++i) body(i);
-    });
-  }
-  Calls calls{body, {}, {}};
-  check(runtime().api->KernelContext_ParallelFor(context_, [](void* user, size_t index) { static_cast<Calls*>(user)->call(index); }, count, 0, &calls));
+size_t Context::threads_for(size_t multiplications) const noexcept {
+  return std::max<size_t>(1, std::min(threads_, multiplications / kLeastMultiplications));
+}
+
+void Context::run(size_t count, size_t threads, const std::function<void(size_t)>& body) const {
+  Calls calls(body, count);
+  check(runtime().api->KernelContext_ParallelFor(context_, [](void* user, size_t) { static_cast<Calls*>(user)->work(); }, threads, 0, &calls));
   if (calls.thrown) std::rethrow_exception(calls.thrown);
 }
 

@@ -6,6 +6,7 @@
 
 #include "api.h"
 #include "kernels/ops.h"
+#include "options.h"
 
 namespace retouch {
 namespace {
@@ -72,7 +73,7 @@ class CustomOp : public OrtCustomOp {
   }
 
   static OrtStatus* ORT_API_CALL compute(void* kernel, OrtKernelContext* context) noexcept {
-    return guarded([&] { static_cast<const Kernel*>(kernel)->compute(Context(context)); });
+    return guarded([&] { static_cast<const Kernel*>(kernel)->compute(Context(context, all_threads())); });
   }
 
   /// Only a result that is known to be as large as an operand may lie in the operand's memory.

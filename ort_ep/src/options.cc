@@ -1,7 +1,9 @@
 #include "options.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "api.h"
 
@@ -37,8 +39,14 @@ long number(const OrtSessionOptions* session, const char* name, long otherwise, 
 
 }  // namespace
 
+size_t all_threads() noexcept {
+  static const size_t threads = std::max<size_t>(1, std::thread::hardware_concurrency());
+  return threads;
+}
+
 Options Options::of(const OrtSessionOptions* session) {
-  return {number(session, "in_place", 1, 1) != 0, static_cast<size_t>(number(session, "threads", 0, kMostThreads)),
+  const size_t asked = static_cast<size_t>(number(session, "threads", 0, kMostThreads));
+  return {number(session, "in_place", 1, 1) != 0, asked == 0 ? all_threads() : asked,
           weight_storage(entry(session, "weights", "float32")), number(session, "trace", 0, 1) != 0};
 }
 

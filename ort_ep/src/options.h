@@ -9,12 +9,15 @@
 
 namespace retouch {
 
+/// As many as the machine runs at once: no interface tells how many a session has.
+size_t all_threads() noexcept;
+
 /// Options, as session configuration entries `ep.retouchexecutionprovider.<name>`.
 struct Options {
   /// Whether results may lie in the memory of operands that nobody reads any more.
   bool in_place = true;
-  /// The most threads of the session that one kernel uses; all of them if zero.
-  size_t threads = 0;
+  /// The most threads of the session that one kernel uses.
+  size_t threads = 1;
   /// How kernels keep packed weights.
   WeightStorage weights = WeightStorage::kFloat32;
   /// Whether to log which nodes are taken and which are not, at the runtime's severity "info".

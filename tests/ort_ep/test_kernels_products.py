@@ -104,8 +104,9 @@ def test_convolved_rows(active: int, channels: int, columns: int, taps: int) -> 
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
-def test_threads_give_the_same_bits(threads: int) -> None:
-    feeds = convolution(300, 32, 200, 9, bias=False)
+@pytest.mark.parametrize("columns", [40, 200])
+def test_threads_give_the_same_bits(threads: int, columns: int) -> None:
+    feeds = convolution(300, 32, columns, 9, bias=False)
     model = make_model("EditConv", feeds, {"weight": feeds["weight"]})
     np.testing.assert_array_equal(run_ours(model, feeds, threads), run_ours(model, feeds))
     np.testing.assert_allclose(run_ours(model, feeds, threads), run_reference(model, feeds), **TOLERANCE)

@@ -16,6 +16,7 @@ static_assert(kBlockDepth <= kPairDepth);
 /// Bytes of rows that one task reads again and again, for every panel.
 constexpr size_t kTaskBytes = 1 << 20;
 constexpr size_t kLeastTaskRows = 96;
+constexpr size_t kTasksPerThread = 2;
 
 /// So many groups of rows make float32 of float16 weights as they read them, for which CPUs have an instruction. On some it
 /// takes turns with multiplications, and does not pay for more groups.
@@ -97,9 +98,12 @@ void RowProduct::run(const Context& context, const Rows& rows, const TailTile& t
   if (matrix_ != nullptr && count >= kLeastMatrixRows && columns_ >= kLeastMatrixColumns) return run_matrix(context, rows, all);
   const PerColumn bias = all.tail.bias;
   all.tail.bias = {};
+  const size_t threads = context.threads_for(count * depth_ * columns_);
   const size_t most = std::max(kLeastTaskRows, kTaskBytes / std::max<size_t>(1, rows.channels * sizeof(float)));
-  const size_t chunks = divided_up(count, most);
-  context.parallel_for(chunks * panels_, [&](size_t task) {
+  // Several threads want several tasks each, which end at about the same time, but every one reads its weights anew.
+  const size_t wanted = threads == 1 ? 1 : divided_up(threads * kTasksPerThread, panels_);
+  const size_t chunks = std::max(divided_up(count, most), std::min(wanted, divided_up(count, kLeastTaskRows)));
+  context.parallel_for(chunks * panels_, threads, [&](size_t task) {
     const size_t chunk = task / panels_, begin = count * chunk / chunks, end = count * (chunk + 1) / chunks;
     const size_t panel = task % panels_, first = panel * set_.panel();
     const TailTile part = part_of(all, begin, end - begin, first, std::min(set_.panel(), columns_ - first));

@@ -15,11 +15,11 @@ constexpr const char* kStacked = "StackedAttention";
 constexpr size_t kFirstCached = 3;
 /// The operand that says where the recomputed rows are, or who sees them.
 constexpr size_t kPlaces = 5;
-/// The most rows of a task, for all of which keys are turned once; fewer, but not less than those, where there would be less
-/// tasks than that.
+/// The most rows of a task, for all of which keys are turned once; fewer, but not less than those, where a thread would have
+/// less tasks than that.
 constexpr size_t kMostTaskRows = 256;
 constexpr size_t kLeastTaskRows = 64;
-constexpr size_t kTasks = 4;
+constexpr size_t kTasksPerThread = 2;
 
 size_t divided_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
@@ -98,8 +98,10 @@ class CachedAttention : public Kernel {
  private:
   /// Some of the rows that read one head of keys are a task.
   static void run(const Context& context, const AttentionTile& all, size_t rows, size_t key_heads) {
-    const size_t blocks = std::max(divided_up(rows, kMostTaskRows), std::min(divided_up(rows, kLeastTaskRows), divided_up(kTasks, key_heads)));
-    context.parallel_for(blocks * key_heads, [&](size_t task) {
+    const size_t threads = context.threads_for(rows * key_heads * all.length * (all.depth + all.value_depth));
+    const size_t wanted = threads == 1 ? 1 : divided_up(threads * kTasksPerThread, key_heads);
+    const size_t blocks = std::max(divided_up(rows, kMostTaskRows), std::min(divided_up(rows, kLeastTaskRows), wanted));
+    context.parallel_for(blocks * key_heads, threads, [&](size_t task) {
       const size_t block = task / key_heads, head = task % key_heads;
       AttentionTile tile = all;
       tile.begin = rows * block / blocks;

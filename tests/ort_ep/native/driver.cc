@@ -234,6 +234,8 @@ int main() {
       test_attention(rows, 130, 1, 33, false);
       for (bool stacked : {false, true}) test_attention(rows, 140, 2, 16, stacked, 3);
     }
+    // Many rows of few columns, which threads share.
+    test_convolution(300, 33, 40, 9);
     // Enough rows and columns for matrix instructions, where the CPU has them.
     test_convolution(130, 33, 130, 4);
     test_batch(70, 2, 33, 130, 4, false);

@@ -139,7 +139,7 @@ std::unique_ptr<Kernel> make(const std::string& op, const std::vector<const Valu
 
 std::vector<Value> call(const Kernel& kernel, const std::vector<const Value*>& inputs, size_t results) {
   Call one{inputs, std::vector<Value>(results)};
-  kernel.compute(Context(reinterpret_cast<OrtKernelContext*>(&one)));
+  kernel.compute(Context(reinterpret_cast<OrtKernelContext*>(&one), g_threads));
   return std::move(one.results);
 }
 

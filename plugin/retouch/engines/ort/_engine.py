@@ -229,7 +229,12 @@ class OrtEngine:
         if self.kernels:
             options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
             own = next((item[1] for item in self._asked if not isinstance(item, str) and item[0] == PROVIDER), {})
-            given = {"weights": str(self.weights), **{name: str(value) for name, value in own.items()}}
+            # Kernels cut their work for the session's threads, of which no interface tells them.
+            given = {
+                "weights": str(self.weights),
+                "threads": str(self.threads),
+                **{name: str(value) for name, value in own.items()},
+            }
             options.add_provider_for_devices(list(self.kernels.devices), given)
         if library is not None:
             options.register_custom_ops_library(str(library))
