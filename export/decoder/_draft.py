@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from retouch.bundle import DecoderSpec
 from retouch.export.decoder._stored import StoredWeights
 from retouch.export.node_builder import BindingTime, NodeBuilder
+from retouch.export.ops import DOMAIN
 
 __all__ = ["Draft"]
 
@@ -109,13 +110,13 @@ class Draft:
 
     def product(self, x: ir.Value, name: str) -> ir.Value:
         """``x`` [..., in] times a weight [out, in] transposed."""
-        return self.op("MatMul", x, self._initializer(self._weights.transposed(name)))
+        return self._linear(x, self._weights.transposed(name))
 
     def queries_keys_values(self, x: ir.Value, layer: int, *, values_only: bool = False) -> ir.Value:
         """The packed projection of rows, with its bias if there is one; or only its last part, the values."""
         spec = self.spec
         start = (spec.heads + spec.kv_heads) * spec.head_dim if values_only else 0
-        packed = self.op("MatMul", x, self._initializer(self._weights.columns(f"{layer}.qkv", start)))
+        packed = self._linear(x, self._weights.columns(f"{layer}.qkv", start))
         if not spec.biases:
             return packed
         return self.op("Add", packed, self._initializer(self._weights.columns(f"{layer}.qkv_bias", start)))
@@ -141,6 +142,12 @@ class Draft:
         value.name = name
         value.type = ir.TensorType(dtype)
         value.shape = ir.Shape(list(shape))
+
+    def _linear(self, x: ir.Value, weight: ir.TensorProtocol) -> ir.Value:
+        """``x`` [..., in] times a weight [in, out]; an operator of ours only where no exporter will read the graph."""
+        ours = isinstance(self._tokens, str)
+        operands = (x, self._initializer(weight))
+        return self._builder.op("TokenLinear", operands, domain=DOMAIN) if ours else self.op("MatMul", *operands)
 
     def _initializer(self, tensor: ir.TensorProtocol) -> ir.Value:
         return self._builder.initializer(str(tensor.name), tensor)

@@ -1,4 +1,4 @@
-"""The graphs of a decoder, in standard operators of opset 18."""
+"""The graphs of a decoder, in operators of opset 18 and functions of these."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from retouch.export.decoder._attention import Attention
 from retouch.export.decoder._draft import Draft
 from retouch.export.decoder._feed_forward import feed_forward
 from retouch.export.decoder._stored import StoredWeights
+from retouch.export.ops import add_functions
 
 __all__ = ["decoder_graph", "finished", "plain_graph", "zeros"]
 
@@ -47,7 +48,9 @@ def finished(draft: Draft, outputs: list[ir.Value], name: str) -> ir.Model:
         opset_imports={"": _OPSET},
         name=name,
     )
-    return ir.Model(graph, ir_version=_IR_VERSION, producer_name="retouch")
+    model = ir.Model(graph, ir_version=_IR_VERSION, producer_name="retouch")
+    add_functions(model)
+    return model
 
 
 def _logits(draft: Draft, attention: Attention, tokens: int | str) -> ir.Value:

@@ -28,6 +28,7 @@ from retouch.export.ops.scatter_rows import ScatterRows
 from retouch.export.ops.stacked_attention import StackedAttention
 from retouch.export.ops.stacked_group_norm import StackedGroupNorm
 from retouch.export.ops.tails import BATCH, NORM, PRODUCTS, ROWS, STACKED_NORM, Activation, Tail, with_tail
+from retouch.export.ops.token_linear import TokenLinear
 
 __all__ = [
     "DOMAIN",
@@ -49,6 +50,7 @@ __all__ = [
     "StackedAttention",
     "StackedGroupNorm",
     "Tail",
+    "TokenLinear",
     "add_functions",
     "functions",
 ]
@@ -77,7 +79,7 @@ def add_functions(model: ir.Model) -> None:
 @cache
 def _makers() -> Mapping[str, Callable[[], ir.Function]]:
     """What makes the functions, by name."""
-    rowwise = (MaskedMerge, ScatterRows, GatherRows, EditConv, RowLinear, EditAttention, StackedAttention)
+    rowwise = (MaskedMerge, ScatterRows, GatherRows, EditConv, RowLinear, TokenLinear, EditAttention, StackedAttention)
     norms = (EditGroupNorm, StackedGroupNorm, GroupMoments, MomentAffine)
     batches = (BatchEditConv, BatchGroupedEditConv, BatchRowLinear)
     convolutions = (DepthwiseEditConv, GroupedEditConv)

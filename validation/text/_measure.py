@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from retouch.bench import TextMeasurement, measure_text
+from retouch.engines.ort import WeightStorage
 from retouch.models.code_lm import load_code_lm
 from retouch.models.decoders import export_language_model
-from retouch.text import SamplerOptions, TextSession, preset
+from retouch.text import Context, SamplerOptions, TextModel, TextSession, preset
 from retouch.validation.text._shapes import Shape, random_network
 
 PROMPT = "class WidthOwner:\n"
@@ -52,12 +53,15 @@ def _measured(
 
     torch.set_num_threads(threads)
     network = load_code_lm(directory)
-    others = {
+    others: dict[str, Callable[[int], Context]] = {
         "torch, cached": lambda _: TorchCached(network),
         "torch, uncached": lambda rows: TorchUncached(network, rows),
     }
     bundle = export_language_model(directory, folder / "bundle")
     with TextSession(bundle, threads=threads) as session:
+        if session.model.engine.kernels:
+            short = TextModel(bundle, threads=threads, weights=WeightStorage.BFLOAT16)
+            others["cached, bfloat16 weights"] = short.context
         return measure_text(session, PROMPT, tokens, options, repeats=repeats, others=others)
 
 

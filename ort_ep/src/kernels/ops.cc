@@ -37,6 +37,7 @@ std::vector<Op> made_ops() {
       with(masked_merge(), {kAny, kIndex, kAny}),
       with(moment_affine(), {kFloat, kIndex, kFloat, kIndex}, 2),
       with(scatter_rows(), {kAny, kIndex, kAny}),
+      with(token_linear(), {kFloat, kFloat}),
   };
   for (const TailForm& tail : tail_forms()) {
     for (bool batch : {false, true}) {

@@ -27,6 +27,7 @@ Op masked_merge();
 Op moment_affine();
 Op scatter_rows();
 Op stacked_attention();
+Op token_linear();
 
 /// The operators, in no particular order.
 const std::vector<Op>& ops();

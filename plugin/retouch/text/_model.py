@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from retouch.bundle import DecoderSpec, TextBundle
 from retouch.engines import Engine, Program
-from retouch.engines.ort import InPlaceProgram, OrtEngine, Provider
+from retouch.engines.ort import InPlaceProgram, OrtEngine, Provider, WeightStorage
 from retouch.errors import FeedError
 from retouch.tokens import CharacterTokenizer, Tokenizer
 
@@ -21,8 +21,6 @@ Tokens = NDArray[np.int64]
 KeysValues = Mapping[str, NDArray[np.float32]]
 
 RowsKind = Literal["rows", "similar", "focus"]
-
-_HOST = "CPUExecutionProvider"
 
 
 class Context(Protocol):
@@ -45,19 +43,26 @@ class TextModel:
     """
 
     def __init__(
-        self, bundle: TextBundle | str | Path, providers: Sequence[Provider] | None = None, threads: int | None = None
+        self,
+        bundle: TextBundle | str | Path,
+        providers: Sequence[Provider] | None = None,
+        threads: int | None = None,
+        weights: WeightStorage | str = WeightStorage.FLOAT32,
     ) -> None:
         """Opens the bundle; graphs load when they are first used.
 
         Args:
             bundle: the bundle, or its directory.
-            providers: execution providers that keep tensors in host memory; ``None`` means the CPU.
+            providers: execution providers that keep tensors in host memory; ``None`` means the CPU, with Retouch's own
+                kernels where they are there.
             threads: threads per run; ``None`` leaves the choice to the engine.
+            weights: how these kernels keep weights: ``float16`` and ``bfloat16`` make reads of few tokens faster, and
+                tokens may differ where the model is not sure.
         """
         self.bundle = bundle if isinstance(bundle, TextBundle) else TextBundle.open(bundle)
         self.spec: DecoderSpec = self.bundle.manifest.model
         self._rows_programs: dict[RowsKind, InPlaceProgram] = {}
-        self.engine = OrtEngine([_HOST] if providers is None else providers, threads)
+        self.engine = OrtEngine(providers, threads, weights)
 
     @cached_property
     def own_tokenizer(self) -> Tokenizer | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from retouch.bundle import TextBundle
-from retouch.engines.ort import Provider
+from retouch.engines.ort import Provider, WeightStorage
 from retouch.errors import SamplingError
 from retouch.states import StateStore
 from retouch.text._candidate import Candidate, EditTask
@@ -42,6 +42,7 @@ class TextSession(KeptTexts):
         *,
         tokenizer: Tokenizer | None = None,
         store: StateStore | None = None,
+        weights: WeightStorage | str = WeightStorage.FLOAT32,
     ) -> None:
         """Opens the bundle.
 
@@ -51,12 +52,13 @@ class TextSession(KeptTexts):
             threads: threads per run; ``None`` leaves the choice to the engine.
             tokenizer: a tokenizer that fits the model; ``None`` means the bundle's own, if it has one.
             store: where keys and values are kept; ``None`` means in memory, until the session closes.
+            weights: how the model's weights are kept; see :class:`TextModel`.
 
         Raises:
             FeedError: the tokenizer has other ids than the model.
             SamplingError: all tokens of the model see each other, so that no block can be finished.
         """
-        model = TextModel(bundle, providers, threads)
+        model = TextModel(bundle, providers, threads, weights)
         if not model.spec.block_causal:
             raise SamplingError(
                 f"Expected a model whose blocks see earlier blocks only, but in {model.spec.family} all tokens see "

@@ -101,6 +101,20 @@ void test_linear(int64_t rows, int64_t depth, int64_t columns, WeightStorage sto
   expect("RowLinear", got[0], wanted);
 }
 
+void test_tokens(int64_t texts, int64_t rows, int64_t depth, int64_t columns) {
+  const Value given = normal({texts, rows, depth}), weight = normal({depth, columns});
+  const Operands inputs = {&given, &weight};
+  const std::vector<Value> got = call_at_once(*make("TokenLinear", inputs, {1}), inputs, 1);
+  std::vector<double> wanted;
+  for (int64_t m = 0; m < texts * rows; ++m)
+    for (int64_t n = 0; n < columns; ++n) {
+      double sum = 0;
+      for (int64_t k = 0; k < depth; ++k) sum += static_cast<double>(given.floats()[m * depth + k]) * weight.floats()[k * columns + n];
+      wanted.push_back(sum);
+    }
+  expect("TokenLinear", got[0], wanted);
+}
+
 /// `shared` heads of queries read the same keys.
 void test_attention(int64_t queries, int64_t keys, int64_t heads, int64_t depth, bool stacked, int64_t shared = 1) {
   const int64_t fresh = std::min<int64_t>(keys, 7);
@@ -226,6 +240,7 @@ int main() {
         test_batch(rows, 3, channels, 21, 4, true);
         test_linear(rows, channels, 17);
         test_linear(rows, 300, channels);
+        test_tokens(2, rows, channels, 17);
         test_rows(rows, channels);
       }
       for (int64_t groups : {1, 3}) test_norm(rows, 33, groups);
