@@ -36,9 +36,10 @@ bench: $(STAMP)
 	$(BIN)/python -m retouch.validation.benchmarks --build build/bench --out out/bench --page docs/benchmarks.md
 
 # Takes about an hour, for the exports; bundles are kept in build/families. FAMILIES=dit,flux chooses. `make families` makes
-# the bundles only and may run beside other work; EARLIER=1 then measures them even if the exporter changed since.
+# the bundles only and may run beside other work; EARLIER=1 then measures them even if the exporter changed since. Figures
+# of families that are not named stay in docs/families.json and on the page.
 BENCH_FAMILIES = $(BIN)/python -m retouch.validation.benchmarks.families $(if $(FAMILIES),--families $(FAMILIES)) \
-	$(if $(EARLIER),--earlier) --build build/families --out out/families --page docs/families.md
+	$(if $(EARLIER),--earlier) --build build/families --page docs/families.md
 bench-families: $(STAMP)
 	$(BENCH_FAMILIES)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -33,14 +35,14 @@ TINY = Family(
 
 
 def run(folder: Path, names: str | None = None, **more: bool) -> None:
-    main(names, folder / "build", folder / "out", folder / "docs" / "families.md", repeats=1, **more)
+    main(names, folder / "build", folder / "docs" / "families.md", repeats=1, **more)
 
 
 def test_one_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (catalogue, command):
         monkeypatch.setattr(module, "FAMILIES", MappingProxyType({TINY.name: TINY}))
     run(tmp_path)
-    written = json.loads((tmp_path / "out" / "families.json").read_text())
+    written = json.loads((tmp_path / "docs" / "families.json").read_text())
     (family,) = written["families"]
     assert (family["name"], family["rows"], family["dense"]) == ("tiny", [64], 0)
     assert 0 < family["error"] <= 2e-5
@@ -57,14 +59,14 @@ def test_one_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     assert family_bundle(TINY, tmp_path / "build", said.append).key == family["key"]
     assert not said, "the bundle that is there is exported again"
-    assert list(command._kept(tmp_path / "out" / "families.json", written["facts"], tmp_path / "build")) == ["tiny"]
+    assert list(command._kept(tmp_path / "docs" / "families.json", written["facts"], tmp_path / "build")) == ["tiny"]
 
 
 def test_bundles_are_made_beforehand_and_measured_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (catalogue, command):
         monkeypatch.setattr(module, "FAMILIES", MappingProxyType({TINY.name: TINY}))
     run(tmp_path, measure=False)
-    assert not (tmp_path / "out").exists() and not (tmp_path / "docs").exists()
+    assert not (tmp_path / "docs").exists()
     stamp = tmp_path / "build" / "tiny.key"
     made = stamp.read_text()
     stamp.write_text("an earlier state")
@@ -77,18 +79,34 @@ def test_bundles_are_made_beforehand_and_measured_as_they_are(tmp_path: Path, mo
     assert stamp.read_text() == made
 
 
-def test_figures_are_kept_while_their_bundle_is_there(tmp_path: Path) -> None:
+def test_figures_of_other_families_survive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = replace(TINY, name="other", title="another language model")
+    for module in (catalogue, command):
+        monkeypatch.setattr(module, "FAMILIES", MappingProxyType({one.name: one for one in (TINY, other)}))
+    run(tmp_path, "tiny")
+    (first,) = json.loads((tmp_path / "docs" / "families.json").read_text())["families"]
+    shutil.rmtree(tmp_path / "build")
+    run(tmp_path, "other")
+    kept, new = json.loads((tmp_path / "docs" / "families.json").read_text())["families"]
+    assert (kept, new["name"]) == (first, "other")
+    page = (tmp_path / "docs" / "families.md").read_text()
+    assert "| a tiny language model | 5% |" in page and "| another language model | 5% |" in page
+
+
+def test_figures_are_kept_on_the_same_system_and_for_the_same_bundle(tmp_path: Path) -> None:
     written = tmp_path / "families.json"
     entry = {"name": "x", "title": "", "rows": [], "gflop": 1.0, "coverage": 1.0, "dense": 0, "error": 0.0, "edits": [],
-             "earlier": False}  # fmt: skip
+             "earlier": False, "date": "1"}  # fmt: skip
     written.write_text(json.dumps({"facts": {"rounds": 9, "date": "1"}, "families": [{**entry, "key": "as made"}]}))
-    assert not command._kept(written, {"rounds": 9, "date": "2"}, tmp_path)
-    (tmp_path / "x.key").write_text("as made")
     assert list(command._kept(written, {"rounds": 9, "date": "2"}, tmp_path)) == ["x"]
     assert not command._kept(written, {"rounds": 3, "date": "2"}, tmp_path)
+    (tmp_path / "x.key").write_text("as made")
+    assert list(command._kept(written, {"rounds": 9, "date": "2"}, tmp_path)) == ["x"]
+    (tmp_path / "x.key").write_text("made anew")
+    assert not command._kept(written, {"rounds": 9, "date": "2"}, tmp_path)
 
 
 def test_unknown_family(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="'sd99'.*sd15"):
         run(tmp_path, "sd99")
-    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "docs").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from retouch.bench import Measurement, measure
 from retouch.bundle import Manifest
@@ -53,6 +54,7 @@ class Figures:
         edits: the edits.
         key: what the bundle was made of.
         earlier: whether that is another state of the model or of the exporter than at the time of measuring.
+        date: when it was measured.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Figures:
     edits: tuple[Edit, ...]
     key: str
     earlier: bool
+    date: str
 
 
 def steps(family: Family) -> int:
@@ -101,6 +104,7 @@ def take_figures(family: Family, made: FamilyBundle, repeats: int, say: Say) -> 
         edits=tuple(_edit(family, area, one, two) for area, one, two in pairs),
         key=made.key,
         earlier=made.earlier,
+        date=datetime.now(tz=UTC).date().isoformat(),
     )
 
 

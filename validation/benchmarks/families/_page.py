@@ -47,7 +47,7 @@ def page(facts: Mapping[str, object], figures: Sequence[Figures]) -> str:
         table(("", ""), facts.items()),
         method.lstrip(),
         "## Models\n",
-        table(("family", "rows", "GFLOP", "coverage", "dense", "error"), map(_model, figures)),
+        table(("family", "rows", "GFLOP", "coverage", "dense", "error", "measured"), map(_model, figures)),
         *_earlier(figures),
         "## Edits\n",
         _verdict(figures),
@@ -69,6 +69,7 @@ def _model(item: Figures) -> tuple[str, ...]:
         f"{item.coverage:.1%}",
         str(item.dense),
         error if item.error <= _ALLOWED else f"**{error}**",
+        item.date,
     )
 
 
