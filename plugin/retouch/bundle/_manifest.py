@@ -10,7 +10,7 @@ from retouch.bundle._engines import EngineSpec
 from retouch.bundle._grids import GridSpec
 from retouch.files import FileSpec
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 _WHOLE = ("densified", "recomputed", "statistic")
 """Plans of nodes that every edit computes whole."""
@@ -193,12 +193,15 @@ class MomentsSpec:
         shifts: per edit, what it moved and under which conditions.
         errors: per mode, mean error inside the region over the mean change that a full recomputation makes there.
         correlation: rank correlation of foreseen and measured errors of the chosen mode, edits foreseen from others.
+        spills: per mode, how much of what the edit changed lay outside of its region (``retouch.session``); none of
+            bundles that were calibrated before this was measured.
     """
 
     conditions: tuple[str, ...]
     shifts: tuple[tuple[float, ...], ...]
     errors: Mapping[str, tuple[float, ...]]
     correlation: float
+    spills: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ _WITHOUT_ENGINES = 3
 _WITHOUT_TRAITS = 4
 _ONE_STACK = 5
 _ONE_BATCH = 6
+_WITHOUT_SPILLS = 7
+_OLDER = (_WITHOUT_ENGINES, _WITHOUT_TRAITS, _ONE_STACK, _ONE_BATCH, _WITHOUT_SPILLS)
 
 _EXPORTED_BEFORE = "the bundle was exported before edits with such moments shared runs; export it again"
 
@@ -61,11 +63,16 @@ def _upgraded(data: dict[str, Any]) -> dict[str, Any]:
     """What older versions wrote as they would write it now; what is no manifest of theirs stays as it is.
 
     Version 3 knew no engines and no build files, version 4 no traits of engines, version 5 one stacked graph only, that
-    of cached moments, version 6 no engines of several batches.
+    of cached moments, version 6 no engines of several batches, version 7 no spills of calibrated edits.
     """
     version = data.get("schema_version")
-    if type(version) is not int or version not in (_WITHOUT_ENGINES, _WITHOUT_TRAITS, _ONE_STACK, _ONE_BATCH):
+    if type(version) is not int or version not in _OLDER:
         return data
+    moments = data.get("moments")
+    if isinstance(moments, dict):
+        data = {**data, "moments": {**moments, "spills": {}}}
+    if version == _WITHOUT_SPILLS:
+        return {**data, "schema_version": SCHEMA_VERSION}
     if version == _WITHOUT_ENGINES:
         data = {**data, "engines": {}, "recipe": ""}
     engines, edits, stack = data.get("engines"), data.get("edits"), data.get("stacked")

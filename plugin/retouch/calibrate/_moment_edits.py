@@ -14,6 +14,8 @@ from retouch.region import Region
 
 Array = NDArray[Any]
 _LEAST_AREA, _LARGEST_AREA = 0.02, 0.35
+_FARTHEST = 3.0
+"""How many standard deviations contents may lie from the input's: what is beyond all calibrated edits is guessed."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,12 @@ def _roll(axes: Sequence[int]) -> _Make:
 
 def _noised(base: Array, generator: np.random.Generator) -> Array:
     """Noise added, from little to more than there is."""
-    return np.asarray(base + generator.uniform(0.3, 1.5) * base.std() * generator.standard_normal(base.shape))
+    return np.asarray(base + generator.uniform(0.3, _FARTHEST) * base.std() * generator.standard_normal(base.shape))
 
 
 def _flat(base: Array, generator: np.random.Generator) -> Array:
     """One value everywhere."""
-    return np.full_like(base, base.mean() + 1.5 * generator.uniform(-1, 1) * base.std())
+    return np.full_like(base, base.mean() + _FARTHEST * generator.uniform(-1, 1) * base.std())
 
 
 def _scaled(base: Array, generator: np.random.Generator) -> Array:

@@ -4,27 +4,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from retouch.bundle import Bundle, Manifest, MomentsSpec, update_manifest
+from retouch.bundle import Bundle, Manifest, MomentsSpec, OutputSpec, update_manifest
+from retouch.calibrate._held_out import FOLDS, held_out_correlation
 from retouch.calibrate._inputs import sample_feeds
 from retouch.calibrate._moment_edits import MomentExample, moment_edits
 from retouch.engines.ort import Provider
 from retouch.region import Region
-from retouch.session import MOMENTS, EditSession, Foresight, Run
+from retouch.session import MOMENTS, EditSession, Run, inside, spill
 
-_FOLDS = 5
 _DIGITS = 5
 _MADE_UP = 12
 """Base runs of noise where no examples are given."""
 _PATIENCE = 4
 """How many times its time a calibration may take to be one at all: machines that are busy for a while are slower."""
 
-_Measured = tuple[tuple[float, ...], tuple[float, ...]]
+
+@dataclass(frozen=True)
+class _Measured:
+    """One edit: its shift, and per mode its error and its spill."""
+
+    shift: tuple[float, ...]
+    errors: tuple[float, ...]
+    spills: tuple[float, ...]
 
 
 def calibrate_moments(
@@ -66,7 +74,7 @@ def calibrate_moments(
             if progress is not None:
                 progress(f"GroupNorm moments, base run {number + 1} of {len(given)}")
             measured += [(number, edit) for edit in _measure(session, example, np.random.default_rng(number))]
-    if len({number for number, _ in measured}) < min(_FOLDS, len(given)):
+    if len({number for number, _ in measured}) < min(FOLDS, len(given)):
         return None
     spec = _spec(opened.manifest, measured)
     current = Bundle.open(opened.path, check="size").manifest
@@ -79,7 +87,7 @@ def _fits(spent: float, done: int, seconds: float | None) -> bool:
     if seconds is None:
         return True
     each = spent / done
-    return each * _FOLDS <= _PATIENCE * seconds if done < _FOLDS else each * (done + 1) <= seconds
+    return each * FOLDS <= _PATIENCE * seconds if done < FOLDS else each * (done + 1) <= seconds
 
 
 def _has_choice(manifest: Manifest) -> bool:
@@ -106,7 +114,9 @@ def _measure(session: EditSession, example: MomentExample, generator: np.random.
         shift = results[0].report.shift
         errors = [relative_error(manifest, region, run, result.outputs, full.outputs) for result in results]
         if shift is not None and all(error is not None for error in errors):
-            yield _rounded(shift.features(conditions)), tuple(error for error in errors if error is not None)
+            spills = _rounded([_spill(manifest, region, run, result.outputs) for result in results])
+            found = tuple(error for error in errors if error is not None)
+            yield _Measured(_rounded(shift.features(conditions)), found, spills)
         full.close()
     session.drop(run)
 
@@ -129,16 +139,26 @@ def relative_error(
         got: the edit's outputs.
         expected: those of a full recomputation.
     """
-    output = next(output for output in manifest.outputs if output.grid is not None)
-    assert output.grid is not None
-    inside = Region.from_mask(region.mask, "exact").active(manifest.grids, manifest.grid(manifest.editable.grid))
-    name, mask = output.tensor.name, inside.mask(output.grid)
+    output, mask = _judged(manifest, region)
+    name = output.tensor.name
     base, edit, full = (
         np.moveaxis(values[name].astype(np.float64), output.axes, range(len(output.axes)))[mask]
         for values in (run.outputs, got, expected)
     )
     change = float(np.abs(full - base).mean())
     return float(np.abs(edit - full).mean()) / change if change > 0 else None
+
+
+def _judged(manifest: Manifest, region: Region) -> tuple[OutputSpec, NDArray[np.bool_]]:
+    """The first output with rows, and the region's own positions on it."""
+    output = next(output for output in manifest.outputs if output.grid is not None)
+    assert output.grid is not None
+    return output, inside(manifest, region, output.grid)
+
+
+def _spill(manifest: Manifest, region: Region, run: Run, got: Mapping[str, NDArray[Any]]) -> float:
+    output, mask = _judged(manifest, region)
+    return spill(run.outputs[output.tensor.name], got[output.tensor.name], output.axes, mask)
 
 
 def _single_numbers(manifest: Manifest) -> tuple[str, ...]:
@@ -150,49 +170,21 @@ def _single_numbers(manifest: Manifest) -> tuple[str, ...]:
 
 
 def _spec(manifest: Manifest, measured: Sequence[tuple[int, _Measured]]) -> MomentsSpec:
-    shifts = tuple(edit[0] for _, edit in measured)
-    errors: dict[str, tuple[float, ...]] = {
-        moments: tuple(float(f"{edit[1][place]:.5g}") for _, edit in measured) for place, moments in enumerate(MOMENTS)
-    }
-    correlation = held_out_correlation(shifts, errors, [number for number, _ in measured])
-    return MomentsSpec(_single_numbers(manifest), shifts, errors, correlation)
+    edits = [edit for _, edit in measured]
+    spec = MomentsSpec(
+        conditions=_single_numbers(manifest),
+        shifts=tuple(edit.shift for edit in edits),
+        errors=_by_mode([[float(f"{error:.5g}") for error in edit.errors] for edit in edits]),
+        correlation=0.0,
+        spills=_by_mode([edit.spills for edit in edits]),
+    )
+    return replace(spec, correlation=held_out_correlation(spec, [number for number, _ in measured]))
+
+
+def _by_mode(values: Sequence[Sequence[float]]) -> dict[str, tuple[float, ...]]:
+    """Values per edit and mode, as one tuple per mode."""
+    return {moments: tuple(one[place] for one in values) for place, moments in enumerate(MOMENTS)}
 
 
 def _rounded(values: Sequence[float]) -> tuple[float, ...]:
     return tuple(round(value, _DIGITS) for value in values)
-
-
-def held_out_correlation(
-    shifts: Sequence[Sequence[float]], errors: Mapping[str, Sequence[float]], groups: Sequence[int]
-) -> float:
-    """Rank correlation (Spearman) of foreseen and measured errors, of the mode that is foreseen to err less.
-
-    Every fifth group is foreseen from the others, in turn.
-
-    Args:
-        shifts: per edit its coordinates.
-        errors: per mode one error per edit.
-        groups: per edit the number of its base run.
-    """
-    foreseen: list[float] = []
-    found: list[float] = []
-    for fold in range(_FOLDS):
-        held = [place for place, group in enumerate(groups) if group % _FOLDS == fold]
-        rest = [place for place, group in enumerate(groups) if group % _FOLDS != fold]
-        if not held or not rest:
-            continue
-        known = Foresight([shifts[p] for p in rest], {mode: [own[p] for p in rest] for mode, own in errors.items()})
-        for place in held:
-            expected = known.errors(shifts[place])
-            mode = min(expected, key=lambda one: expected[one])
-            foreseen.append(expected[mode])
-            found.append(errors[mode][place])
-    return rank_correlation(foreseen, found)
-
-
-def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
-    """Spearman's rank correlation of values without ties; 0 for fewer than three."""
-    if len(one) < 3:
-        return 0.0
-    ranks = [np.argsort(np.argsort(values)).astype(np.float64) for values in (one, other)]
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])

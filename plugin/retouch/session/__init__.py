@@ -26,21 +26,25 @@ __all__ = [
     "MOMENTS",
     "Moments",
     # What an edit moves, and what that makes expect
-    "Foresight",
+    "MomentForesight",
     "Shift",
     "condition_values",
+    "inside",
+    "spill",
 ]
 
 from retouch.engines.ort import WeightStorage
 from retouch.session._engines import ENGINES, start_engine
 from retouch.session._expectation import condition_values
 from retouch.session._feeds import checked_feeds
-from retouch.session._foresight import Foresight
 from retouch.session._kept_weights import weights_check
 from retouch.session._mode import GROUP_NORM_MODES, MOMENTS, GroupNormMode, Moments
+from retouch.session._moment_foresight import MomentForesight
+from retouch.session._regions import inside
 from retouch.session._report import Report, Seconds
 from retouch.session._request import EditRequest
 from retouch.session._result import Result
 from retouch.session._run import Run
 from retouch.session._session import EditSession
 from retouch.session._shift import Shift
+from retouch.session._spill import spill

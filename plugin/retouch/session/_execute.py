@@ -15,9 +15,10 @@ from retouch.session._finite import check_finite
 from retouch.session._kept_weights import weights_error
 from retouch.session._report import Report, Seconds, summary
 from retouch.session._result import Result
-from retouch.session._run import Run, arrays
+from retouch.session._run import OUTPUTS, Run, arrays
 from retouch.session._runtime import Runtime
 from retouch.session._samples import own_outputs
+from retouch.session._spill import spill
 
 
 def execute(runtime: Runtime, edit: Edit, start: float, *, fallback: bool, record: bool) -> Result:
@@ -63,14 +64,17 @@ def finish(
     if edit.samples is not None:
         reason += f"; computed where any of {len(edit.samples.active)} samples has its region"
     _check(runtime, outcome)
+    checked = time.perf_counter()
+    error = 0.0 if dense else runtime.expectations.after(edit.expectation, partial(_spill, runtime, edit, outcome))
+    end = time.perf_counter()
     seconds = Seconds(
-        total=time.perf_counter() - start,
+        total=end - start,
         index=indexed + outcome.index_seconds,
         prepare=outcome.prepare_seconds,
         run=outcome.run_seconds,
-        choose=edit.choice_seconds,
+        choose=edit.choice_seconds + end - checked,
     )
-    report = _report(runtime, edit, outcome, dense=dense, reason=reason, seconds=seconds, stacked=stacked)
+    report = _report(runtime, edit, outcome, error, dense=dense, reason=reason, seconds=seconds, stacked=stacked)
     return Result(arrays(outcome.outputs), report, partial(_commit, runtime, edit, outcome, dense), outcome.outputs)
 
 
@@ -96,8 +100,25 @@ def _check(runtime: Runtime, outcome: Outcome) -> None:
         check_finite(name, outcome.outputs[name].numpy())
 
 
+def _spill(runtime: Runtime, edit: Edit, outcome: Outcome) -> float:
+    """How much of what the first output with rows changes lies outside of the region."""
+    output = next(output for output in runtime.manifest.outputs if output.grid is not None)
+    assert output.grid is not None, "it has rows"
+    base = runtime.store.get(edit.run, runtime.bundle.fingerprint, OUTPUTS)
+    before, after = (values[output.tensor.name].numpy() for values in (base, outcome.outputs))
+    return spill(before, after, output.axes, runtime.regions.inside(edit.region.region, output.grid))
+
+
 def _report(
-    runtime: Runtime, edit: Edit, outcome: Outcome, *, dense: bool, reason: str, seconds: Seconds, stacked: int
+    runtime: Runtime,
+    edit: Edit,
+    outcome: Outcome,
+    error: float | None,
+    *,
+    dense: bool,
+    reason: str,
+    seconds: Seconds,
+    stacked: int,
 ) -> Report:
     weights = WeightStorage.FLOAT32 if dense else runtime.weights
     return Report(
@@ -108,7 +129,7 @@ def _report(
         flop_ratio=edit.region.flop_ratio,
         group_norm=edit.group_norm,
         group_norm_reason=edit.expectation.reason,
-        expected_error=0.0 if dense else edit.expectation.error,
+        expected_error=error,
         expected_from="a full run was made" if dense else edit.expectation.basis,
         shift=edit.expectation.shift,
         policy=edit.region.region.policy,

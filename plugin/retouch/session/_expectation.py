@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import assert_never
@@ -15,9 +15,9 @@ from retouch.bundle import Manifest, MomentsSpec
 from retouch.engines import Value
 from retouch.region import DEFAULT_POLICY, POLICIES, RegionPolicy
 from retouch.session._change import Change
-from retouch.session._foresight import Foresight
 from retouch.session._lru import Lru
 from retouch.session._mode import MOMENTS, GroupNormMode, Moments, edit_spec, read_ids
+from retouch.session._moment_foresight import MomentForesight
 from retouch.session._shift import Shift, Statistics, channels_first, measure_shift, statistics
 
 _KEPT_STATISTICS = 16
@@ -33,9 +33,10 @@ class Expectation:
     Attributes:
         moments: the moments.
         reason: why these.
-        error: see ``Report.expected_error``.
+        error: the error to expect as far as it is known before the edit runs; see ``Report.expected_error``.
         basis: what the error is foreseen from, or why there is none.
         shift: what the edit moves; ``None`` where it has other conditions, or nothing moves.
+        coordinates: the shift and the conditions as errors are foreseen from them.
     """
 
     moments: Moments
@@ -43,6 +44,7 @@ class Expectation:
     error: float | None
     basis: str
     shift: Shift | None = None
+    coordinates: tuple[float, ...] = ()
 
 
 class Expectations:
@@ -51,7 +53,7 @@ class Expectations:
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
         self._lock = threading.Lock()
-        self._foresight: Foresight | None = None
+        self._foresight: MomentForesight | None = None
         self._statistics: Lru[str, Statistics] = Lru(_KEPT_STATISTICS)
 
     def of(
@@ -82,12 +84,24 @@ class Expectations:
         if reason is not None or shift is None:
             moments, why = self._unforeseen(mode, reason or _UNMOVED, [feeds[name] for name in others], states)
             return Expectation(moments, why, None, reason or _UNMOVED, shift)
-        foreseen = self._foreseen(shift, feeds)
+        coordinates = shift.features(condition_values(self._calibration.conditions, feeds))
+        foreseen = self._known().before(coordinates)
         moments, why = self._chosen(mode, foreseen, states)
         if policy != POLICIES[DEFAULT_POLICY]:
             return Expectation(moments, why, None, f"calibrated for the policy {DEFAULT_POLICY} only", shift)
         count = len(self._calibration.shifts)
-        return Expectation(moments, why, foreseen[moments], f"{count} measured edits; {shift}", shift)
+        return Expectation(moments, why, foreseen[moments], f"{count} measured edits; {shift}", shift, coordinates)
+
+    def after(self, expectation: Expectation, spill: Callable[[], float]) -> float | None:
+        """The error to expect of an edit that ran.
+
+        Args:
+            expectation: what was expected before.
+            spill: how much of the change lies outside of the region, asked for if that tells something.
+        """
+        if expectation.error is None or not self._calibration.spills:
+            return expectation.error
+        return self._known().after(expectation.moments, expectation.coordinates, spill())
 
     def preferred(self, mode: GroupNormMode) -> Moments:
         """The moments that edits take in that mode, for ``auto`` those that most calibrated edits would."""
@@ -148,12 +162,11 @@ class Expectations:
         known = self._statistics.get(run, lambda: statistics(base))
         return measure_shift(base, edited, change.computed, known)
 
-    def _foreseen(self, shift: Shift, feeds: Mapping[str, Value]) -> dict[str, float]:
-        spec = self._calibration
+    def _known(self) -> MomentForesight:
         with self._lock:
             if self._foresight is None:
-                self._foresight = Foresight(spec.shifts, spec.errors)
-        return self._foresight.errors(shift.features(condition_values(spec.conditions, feeds)))
+                self._foresight = MomentForesight(self._calibration)
+        return self._foresight
 
     @property
     def _calibration(self) -> MomentsSpec:

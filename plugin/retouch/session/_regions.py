@@ -51,10 +51,15 @@ class Regions:
         self._manifest = manifest
         self._regions: Lru[str, ActiveRegion] = Lru(_KEPT_REGIONS)
         self._inputs: Lru[tuple[str, str], Mapping[str, Value]] = Lru(_KEPT_REGIONS)
+        self._insides: Lru[tuple[str, str], NDArray[np.bool_]] = Lru(_KEPT_REGIONS)
 
     def active(self, region: Region) -> ActiveRegion:
         """The region on the bundle's grids."""
         return self._regions.get(_digest(region), lambda: self._compute(region))
+
+    def inside(self, region: Region, grid: str) -> NDArray[np.bool_]:
+        """The region's own positions on a grid, without those that its policy adds."""
+        return self._insides.get((_digest(region), grid), lambda: inside(self._manifest, region, grid))
 
     def inputs(self, region: ActiveRegion, key: str, spec: EditGraphSpec) -> Mapping[str, Value]:
         """The index inputs of an edit graph, which the manifest has under that key."""
@@ -88,6 +93,12 @@ class Regions:
 
     def _described(self, ids: Sequence[str]) -> list[GridSpec]:
         return [grid for grid in self._manifest.grids if grid.id in ids]
+
+
+def inside(manifest: Manifest, region: Region, grid: str) -> NDArray[np.bool_]:
+    """The region's own positions on a grid, without those that its policy adds."""
+    editable = manifest.grid(manifest.editable.grid)
+    return Region.from_mask(region.mask, "exact").active(manifest.grids, editable).mask(grid)
 
 
 def as_region(region: object, policy: str | RegionPolicy | None) -> Region:

@@ -49,10 +49,11 @@ class Report:
         group_norm_reason: why these.
         expected_error: the error to expect inside the region: mean of |edit - full recomputation| over the mean of
             |full recomputation - base run|, so 0.05 means that the edit is off by a twentieth of what it changes.
-            Foreseen from the shift of the editable input's statistics, by what edits of similar shifts erred when the
-            bundle was calibrated; it tells hard edits from easy ones and is no bound. 0 for the dense fallback.
-            ``None`` where no calibration speaks of it: models without GroupNorm, bundles whose modes were not
-            calibrated, other conditions than the base run's, other policies than the default, no change at all.
+            Foreseen from the shift of the editable input's statistics, and from how much of what the edit changes lies
+            outside of the region, by what similar edits erred when the bundle was calibrated; it tells hard edits from
+            easy ones and is no bound. 0 for the dense fallback. ``None`` where no calibration speaks of it: models
+            without GroupNorm, bundles whose modes were not calibrated, other conditions than the base run's, other
+            policies than the default, no change at all.
         expected_from: what that is foreseen from, or why it is ``None``.
         shift: what the edit moves in the editable input; ``None`` for models without GroupNorm, if nothing moves, or
             if other conditions change as well.

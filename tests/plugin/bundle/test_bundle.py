@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from retouch.bundle import Bundle, BundleWriter, manifest_from_json, manifest_to_json, update_manifest
+from retouch.bundle import Bundle, BundleWriter, MomentsSpec, manifest_from_json, manifest_to_json, update_manifest
 from retouch.errors import BundleError
 from tests.plugin.bundle.smallest import FILES, MANIFEST, write
 
@@ -46,6 +47,16 @@ def test_changed_manifest_is_refused(change, message: str) -> None:
     change(data)
     with pytest.raises(BundleError, match=message):
         manifest_from_json(json.dumps(data), "manifest.json")
+
+
+def test_calibrated_edits_of_schema_version_7_have_no_spills() -> None:
+    moments = MomentsSpec(("t",), ((0.5,),), {"cached": (0.1,)}, 0.9, {"cached": (-2.0,)})
+    data = json.loads(manifest_to_json(MANIFEST.replace(moments=moments)))
+    del data["moments"]["spills"]
+    with pytest.raises(BundleError, match="spills"):
+        manifest_from_json(json.dumps(data), "manifest.json")
+    read = manifest_from_json(json.dumps({**data, "schema_version": 7}), "manifest.json")
+    assert read == MANIFEST.replace(moments=replace(moments, spills={}))
 
 
 def test_failure_leaves_the_old_bundle_alone(tmp_path: Path) -> None:

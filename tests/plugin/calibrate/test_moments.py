@@ -85,6 +85,15 @@ def test_edits_stay_inside_their_regions_and_differ_in_kind(bundle: Bundle, hand
         assert not np.array_equal(fed, feeds["x"])
 
 
+def test_edits_reach_as_far_as_contents_may_lie(bundle: Bundle, hand_built: Any) -> None:
+    feeds = hand_built.feeds(0)
+    spread, moved = feeds["x"].std(), []
+    for seed in range(40):
+        for region, fed in moment_edits(bundle.manifest, MomentExample(feeds), np.random.default_rng(seed)):
+            moved.append(np.abs(fed - feeds["x"])[..., region.mask].mean() / spread)
+    assert 2.0 < max(moved) < 4.5 and min(moved) < 0.3
+
+
 def test_models_without_a_choice_are_left_alone(bundle: Bundle) -> None:
     manifest = bundle.manifest
     only = Bundle(bundle.path, manifest.replace(edits={"cached": manifest.edits["cached"]}))

@@ -63,6 +63,26 @@ def test_larger_shifts_make_expect_larger_errors(session: Any, hand_built: Any) 
     assert found == sorted(found) and found[0] > 0
 
 
+@pytest.mark.parametrize("by", [0.5, 3.0])
+def test_the_expected_error_follows_what_the_edit_changed_outside_of_its_region(hand_built: Any, by: float) -> None:
+    """Edits whose shifts were all alike erred as much as they had changed outside, relative to the inside."""
+    bundle = calibrated(hand_built.bundle)
+    assert bundle.manifest.moments is not None
+    spills = np.linspace(-6.0, 0.0, 16).tolist()
+    errors = {"cached": tuple(np.exp(spills)), "corrected": (9.0,) * 16}
+    shifts = (bundle.manifest.moments.shifts[8],) * 16
+    spec = MomentsSpec(("sigma",), shifts, errors, 0.9, {"cached": tuple(spills), "corrected": tuple(spills)})
+    feeds = hand_built.feeds()
+    with EditSession(Bundle(bundle.path, bundle.manifest.replace(moments=spec)), threads=1) as session:
+        run = session.base(feeds)
+        result = session.edit(run, moved(feeds, by), region=PATCH)
+    change = np.abs(result.outputs["y"] - run.outputs["y"])
+    inside = PATCH.mask
+    outside_over_inside = change[..., ~inside].mean() / change[..., inside].mean()
+    assert result.report.group_norm == "cached"
+    assert result.report.expected_error == pytest.approx(outside_over_inside, rel=0.2)
+
+
 def test_no_error_is_made_up_where_nothing_was_calibrated(session: Any, hand_built: Any) -> None:
     feeds = hand_built.feeds()
     run = session.base(feeds)

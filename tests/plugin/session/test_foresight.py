@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from retouch.session import Foresight
+from retouch.session._foresight import Foresight
 
 
 def measured(count: int, seed: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
