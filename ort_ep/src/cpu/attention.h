@@ -11,9 +11,13 @@
 
 namespace retouch {
 
-/// Some rows of one head of keys: softmax(scale * q k^T + bias) v.
+/// Some rows of some heads of keys: softmax(scale * q k^T + bias) v.
 struct AttentionTile {
-  /// Row r is query r / shared of head r % shared, of as many heads as read the same keys.
+  /// Heads of keys that lie beside each other.
+  size_t heads;
+  /// Whether those are all that rows of keys and values hold.
+  bool whole_rows;
+  /// Row r is query r / shared of head r % shared, of as many heads as read the same keys; behind those the next ones' lie.
   const float* queries;
   size_t query_stride;
   size_t shared;
@@ -21,7 +25,7 @@ struct AttentionTile {
   size_t end;
   size_t depth;
   size_t value_depth;
-  /// The rows of keys and values, and where in them the head begins, in numbers.
+  /// The rows of keys and values, and where in them the first head begins, in numbers.
   const char* const* keys;
   const char* const* values;
   size_t key_offset;

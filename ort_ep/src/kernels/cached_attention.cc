@@ -20,6 +20,8 @@ constexpr size_t kPlaces = 5;
 constexpr size_t kMostTaskRows = 256;
 constexpr size_t kLeastTaskRows = 64;
 constexpr size_t kTasksPerThread = 2;
+/// Numbers of a task's results: so many stay at hand while its heads take turns.
+constexpr size_t kSharedNumbers = 128 * 1024;
 
 size_t divided_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
@@ -96,14 +98,19 @@ class CachedAttention : public Kernel {
   }
 
  private:
-  /// Some of the rows that read one head of keys are a task.
+  /// Some of the rows that read one head of keys are a task, or those that read any: without other threads nothing is gained by
+  /// more tasks, and whole rows of keys and values are read faster.
   static void run(const Context& context, const AttentionTile& all, size_t rows, size_t key_heads) {
     const size_t threads = context.threads_for(rows * key_heads * all.length * (all.depth + all.value_depth));
     const size_t wanted = threads == 1 ? 1 : divided_up(threads * kTasksPerThread, key_heads);
     const size_t blocks = std::max(divided_up(rows, kMostTaskRows), std::min(divided_up(rows, kLeastTaskRows), wanted));
-    context.parallel_for(blocks * key_heads, threads, [&](size_t task) {
-      const size_t block = task / key_heads, head = task % key_heads;
+    const bool together = threads == 1 && divided_up(rows, blocks) * key_heads * all.value_depth <= kSharedNumbers;
+    const size_t tasks = together ? 1 : key_heads;
+    context.parallel_for(blocks * tasks, threads, [&](size_t task) {
+      const size_t block = task / tasks, head = task % tasks;
       AttentionTile tile = all;
+      tile.heads = key_heads / tasks;
+      tile.whole_rows = tile.heads == key_heads;
       tile.begin = rows * block / blocks;
       tile.end = rows * (block + 1) / blocks;
       tile.queries += head * all.shared * all.depth;
