@@ -34,7 +34,8 @@ def test_texts_are_measured_on_one_thread_and_on_two(tmp_path: Path) -> None:
     rows = figures(main, tmp_path / "a.json", PATTERNS_MODEL, "--tokens", 14, "--repeats", 1, "--per-read", 4)
     assert list(rows) == ["1", "2"]
     for measured in rows.values():
-        ways = [row for row in measured if not row["case"].startswith(("edit", "causal"))]
+        # Weights that are kept shorter are another model, if a very similar one.
+        ways = [row for row in measured if not row["case"].startswith(("edit", "causal", "cached, bfloat16"))]
         assert len(ways) == 4 and all(row["identical"] for row in ways)
         assert ways[0]["forwards"] < 14
 
