@@ -101,6 +101,7 @@ class CachedAttention : public Kernel {
   /// Some of the rows that read one head of keys are a task, or those that read any: without other threads nothing is gained by
   /// more tasks, and whole rows of keys and values are read faster.
   static void run(const Context& context, const AttentionTile& all, size_t rows, size_t key_heads) {
+    if (rows == 0 || key_heads == 0) return;
     const size_t threads = context.threads_for(rows * key_heads * all.length * (all.depth + all.value_depth));
     const size_t wanted = threads == 1 ? 1 : divided_up(threads * kTasksPerThread, key_heads);
     const size_t blocks = std::max(divided_up(rows, kMostTaskRows), std::min(divided_up(rows, kLeastTaskRows), wanted));
