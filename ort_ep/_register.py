@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from retouch.errors import EngineMissingError
 from retouch.ort_ep._library import library
 
 __all__ = ["PROVIDER", "Availability", "register"]
@@ -29,7 +30,8 @@ class Availability:
     """Whether the execution provider can be used in this process.
 
     Attributes:
-        devices: what ``SessionOptions.add_provider_for_devices`` wants; empty if it cannot be used.
+        devices: what ``SessionOptions.add_provider_for_devices`` wants; empty if it cannot be used, where
+            ``required`` raises an error.
         library: the library, if there is one.
         reason: why it cannot be used; empty if it can.
     """
@@ -40,6 +42,16 @@ class Availability:
 
     def __bool__(self) -> bool:
         return bool(self.devices)
+
+    def required(self) -> list[Any]:
+        """The devices, for a session that is to have the kernels.
+
+        Raises:
+            EngineMissingError: they cannot be used.
+        """
+        if not self:
+            raise EngineMissingError(f"Expected {PROVIDER} to be available, but {self.reason}.")
+        return list(self.devices)
 
 
 def register() -> Availability:

@@ -73,7 +73,7 @@ def tried(model: onnx.ModelProto, feeds: _Feeds) -> str:
     """What becomes of a graph: it runs, or there is an error of ONNX Runtime."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 4
-    options.add_provider_for_devices(list(register().devices), {})
+    options.add_provider_for_devices(register().required(), {})
     try:
         session = onnxruntime.InferenceSession(model.SerializeToString(), options)
         session.run(None, {value.name: feeds[value.name] for value in session.get_inputs()})

@@ -57,15 +57,17 @@ def _shape(value: np.ndarray) -> list[int | None]:
     return list(value.shape) if alone else [None, *value.shape[1:]]
 
 
-def open_session(model: onnx.ModelProto, *, threads: int = 1, ours: bool = True) -> onnxruntime.InferenceSession:
+def open_session(
+    model: onnx.ModelProto, *, threads: int = 1, ours: bool = True, options: Mapping[str, str] | None = None
+) -> onnxruntime.InferenceSession:
     """The model in a session with or without the execution provider."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3
-    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = threads
+    settings.log_severity_level = 3
+    settings.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     if ours:
-        options.add_provider_for_devices(list(register().devices), {})
-    return onnxruntime.InferenceSession(model.SerializeToString(), options)
+        settings.add_provider_for_devices(register().required(), dict(options or {}))
+    return onnxruntime.InferenceSession(model.SerializeToString(), settings)
 
 
 def claimed(session: onnxruntime.InferenceSession) -> list[str]:

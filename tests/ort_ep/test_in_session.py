@@ -93,7 +93,14 @@ def test_the_kernels_can_be_required(bundle: Bundle, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("RETOUCH_ORT_EP_LIBRARY", "/nowhere/lib.so")
     with pytest.raises(EngineMissingError, match=f"Expected {PROVIDER} to be available, but .*'/nowhere/lib.so'"):
         edited(bundle, [PROVIDER])
-    assert edited(bundle, None)[1].report.kernels == {}
+    report = edited(bundle, None)[1].report
+    assert report.kernels == {}
+    assert report.notes == ("on stock kernels alone: RETOUCH_ORT_EP_LIBRARY names '/nowhere/lib.so', which is no file",)
+    assert edited(bundle, ["CPUExecutionProvider"])[1].report.notes == ()
+
+
+def test_kernels_that_are_there_need_no_note(bundle: Bundle) -> None:
+    assert edited(bundle, None)[1].report.notes == ()
 
 
 def test_other_accelerators_are_not_mixed_with_the_kernels() -> None:

@@ -21,7 +21,7 @@ def opened(model: onnx.ModelProto, weights: str) -> onnxruntime.InferenceSession
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    options.add_provider_for_devices(list(register().devices), {"weights": weights})
+    options.add_provider_for_devices(register().required(), {"weights": weights})
     return onnxruntime.InferenceSession(model.SerializeToString(), options, enable_fallback=0)
 
 

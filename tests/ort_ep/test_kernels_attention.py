@@ -59,6 +59,30 @@ def test_attention_is_what_its_body_computes(threads: int) -> None:
     np.testing.assert_array_equal(run_ours(model, feeds, threads), run_ours(model, feeds))
 
 
+@pytest.mark.parametrize(
+    ("queries", "heads", "depth"), [(1, 4, 64), (5, 6, 64), (17, 3, 20), (130, 5, 8), (300, 8, 64), (70, 1, 24)]
+)
+def test_heads_in_turn_give_the_same_bits(queries: int, heads: int, depth: int) -> None:
+    feeds = attention(queries, 300, heads, depth)
+    model = make_model("EditAttention", feeds)
+    together = open_session(model, options={"threads": "1"}).run(None, feeds)[0]
+    np.testing.assert_allclose(together, expected(feeds), **TOLERANCE)
+    np.testing.assert_array_equal(together, run_ours(model, feeds))
+
+
+def test_grouped_heads_in_turn_give_the_same_bits() -> None:
+    feeds = attention(20, 200, 3, 16)
+    feeds["query"] = np.concatenate([feeds["query"], -feeds["query"]], axis=1)
+    model = make_model("EditAttention", feeds)
+    got = open_session(model, options={"threads": "1"}).run(None, feeds)[0]
+    np.testing.assert_array_equal(got, run_ours(model, feeds))
+    for name in ("cached_key", "cached_value"):
+        feeds[name] = np.repeat(feeds[name], 2, axis=1)
+    for name in ("key", "value"):
+        feeds[name] = np.repeat(feeds[name].reshape(-1, 3, 16), 2, axis=1).reshape(-1, 96)
+    np.testing.assert_allclose(got, expected(feeds), **TOLERANCE)
+
+
 def test_without_recomputed_rows_the_cached_ones_are_read() -> None:
     feeds = attention(5, 20, 2, 8, edited=0)
     np.testing.assert_allclose(run_ours(make_model("EditAttention", feeds), feeds), expected(feeds), **TOLERANCE)
@@ -129,6 +153,8 @@ def test_queries_of_several_edits_see_what_they_may(queries: int, keys: int, fre
     feeds = stacked(queries, keys, fresh)
     model = make_model("StackedAttention", feeds)
     np.testing.assert_allclose(run_ours(model, feeds, threads), run_reference(model, feeds), **TOLERANCE)
+    alone = open_session(model, options={"threads": "1"}).run(None, feeds)[0]
+    np.testing.assert_array_equal(alone, run_ours(model, feeds, threads))
 
 
 def test_a_query_that_sees_nothing_is_no_number() -> None:

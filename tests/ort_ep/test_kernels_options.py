@@ -32,7 +32,7 @@ def opened(
     settings.intra_op_num_threads = session_threads
     settings.log_severity_level = 1
     settings.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    settings.add_provider_for_devices(list(register().devices), options or {})
+    settings.add_provider_for_devices(register().required(), options or {})
     return onnxruntime.InferenceSession(model.SerializeToString(), settings)
 
 

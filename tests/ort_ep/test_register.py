@@ -8,7 +8,8 @@ from pathlib import Path
 import onnxruntime
 import pytest
 
-from retouch.ort_ep import LIBRARY_VARIABLE, library, register
+from retouch import EngineMissingError
+from retouch.ort_ep import LIBRARY_VARIABLE, PROVIDER, library, register
 
 TOO_OLD = tuple(map(int, onnxruntime.__version__.split(".")[:2])) < (1, 24)
 
@@ -25,6 +26,8 @@ def test_a_library_named_by_the_environment_must_exist(monkeypatch: pytest.Monke
     answer = register()
     assert not answer
     assert answer.reason == f"{LIBRARY_VARIABLE} names '/nowhere/lib.so', which is no file"
+    with pytest.raises(EngineMissingError, match=f"Expected {PROVIDER} to be available, but .*'/nowhere/lib.so'"):
+        answer.required()
 
 
 def test_a_file_that_is_no_library_is_a_reason_and_no_crash(tmp_path: Path) -> None:

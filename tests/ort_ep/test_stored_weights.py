@@ -60,7 +60,7 @@ def run(model: onnx.ModelProto, feeds: dict[str, np.ndarray], weights: str = "fl
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    options.add_provider_for_devices(list(register().devices), {"weights": weights})
+    options.add_provider_for_devices(register().required(), {"weights": weights})
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)
     assert claimed(session) == [model.graph.node[-1].op_type]
     return np.asarray(session.run(None, feeds)[0])

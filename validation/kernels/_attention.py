@@ -139,7 +139,7 @@ def _session(name: str, feeds: _Feeds, threads: int) -> onnxruntime.InferenceSes
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = threads, 3
     if ours:
-        options.add_provider_for_devices(list(register().devices), {"threads": str(threads)})
+        options.add_provider_for_devices(register().required(), {"threads": str(threads)})
     providers = {} if ours else {"providers": ["CPUExecutionProvider"]}
     model = ir.serde.serialize_model(_model(name, feeds)).SerializeToString()
     session: onnxruntime.InferenceSession = runtime.InferenceSession(model, options, **providers)

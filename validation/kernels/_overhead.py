@@ -87,7 +87,7 @@ def _open(model: str | bytes, *, ours: bool) -> onnxruntime.InferenceSession:
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 3
     if ours:
-        options.add_provider_for_devices(list(register().devices), {})
+        options.add_provider_for_devices(register().required(), {})
     providers = {} if ours else {"providers": ["CPUExecutionProvider"]}
     session: onnxruntime.InferenceSession = runtime.InferenceSession(model, options, **providers)
     return session

@@ -73,7 +73,8 @@ class Report:
         weights: how the edit's kernels keep the model's weights.
         weights_error: the largest error that this adds to the output, as a share of the output's largest value, as it
             was measured when the bundle was calibrated (``calibrate_weights``). ``None`` where it was not.
-        notes: what the engine says about the run: the profile it took, states that had to move to host memory.
+        notes: what the engine says about the run: why it has no kernels of Retouch's, the profile it took, states that
+            had to move to host memory.
     """
 
     path: EditPath

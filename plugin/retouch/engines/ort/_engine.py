@@ -169,7 +169,14 @@ class OrtEngine:
             EngineError: onnxruntime cannot load the graph.
         """
         session = self._session(graph, outputs)
-        return OrtProgram(session, self.device, kernels_of(session) if self.kernels else {})
+        return self._program(session)
+
+    def _program(self, session: onnxruntime.InferenceSession) -> OrtProgram:
+        if self.kernels:
+            return OrtProgram(session, self.device, kernels_of(session))
+        # Where others were asked for nobody expects the kernels.
+        notes = () if self._asked else (f"on stock kernels alone: {self.kernels.reason}",)
+        return OrtProgram(session, self.device, {}, notes)
 
     def open_in_place(self, graph: Path) -> InPlaceProgram:
         """A program that updates its states where they lie: inputs for which it has an output ``<input>.next``.
@@ -235,7 +242,7 @@ class OrtEngine:
                 "threads": str(self.threads),
                 **{name: str(value) for name, value in own.items()},
             }
-            options.add_provider_for_devices(list(self.kernels.devices), given)
+            options.add_provider_for_devices(self.kernels.required(), given)
         if library is not None:
             options.register_custom_ops_library(str(library))
         # A graph that was cut down is given as bytes, which do not say where the weights file lies.
@@ -270,8 +277,8 @@ class OrtEngine:
         if not names <= {PROVIDER, DEFAULT_PROVIDER}:
             raise EngineMissingError(f"Expected {PROVIDER} alone or with {DEFAULT_PROVIDER}, got {sorted(names)}.")
         found = register()
-        if self._asked and not found:
-            raise EngineMissingError(f"Expected {PROVIDER} to be available, but {found.reason}.")
+        if self._asked:
+            found.required()
         return found
 
     def _runtime(self) -> ModuleType:

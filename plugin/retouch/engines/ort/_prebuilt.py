@@ -11,7 +11,6 @@ from retouch.bundle import PLUGINS, Bundle, EngineSpec, relocate
 from retouch.engines._target import Target
 from retouch.engines.ort._custom_ops import custom_ops_library
 from retouch.engines.ort._engine import OrtEngine, Provider
-from retouch.engines.ort._kernels import kernels_of
 from retouch.engines.ort._program import OrtProgram
 from retouch.engines.ort._prune import prune_graph
 from retouch.engines.ort._runtime import load_onnxruntime
@@ -61,7 +60,7 @@ class PrebuiltOrtEngine(OrtEngine):
         folder = relocate(model, self._bundle.path)
         library = custom_ops_library() if PLUGINS in spec.traits else None
         session = self.load(model.SerializeToString(), folder, graph.name, library)
-        return OrtProgram(session, self.device, kernels_of(session) if self.kernels else {})
+        return self._program(session)
 
     def _names(self, graph: str, outputs: Sequence[str] | None) -> list[str]:
         """The models of a graph that have those outputs, the newest last."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 class OrtProgram:
     """A program backed by one ``onnxruntime.InferenceSession``."""
 
-    def __init__(self, session: onnxruntime.InferenceSession, device: str, kernels: Mapping[str, int]) -> None:
+    def __init__(
+        self, session: onnxruntime.InferenceSession, device: str, kernels: Mapping[str, int], notes: Sequence[str] = ()
+    ) -> None:
         self._session = session
         self._device = device
+        self._notes = tuple(notes)
         self.kernels = kernels
         self.inputs: tuple[str, ...] = tuple(value.name for value in session.get_inputs())
         self.outputs: tuple[str, ...] = tuple(value.name for value in session.get_outputs())
@@ -35,13 +38,11 @@ class OrtProgram:
 
     def bind(self, inputs: Mapping[str, Value]) -> OrtBinding:
         """A binding with those inputs in place."""
-        return OrtBinding(self._session, self._device, self.inputs, self.outputs, inputs)
+        return OrtBinding(self._session, self._device, self.inputs, self.outputs, inputs, self._notes)
 
 
 class OrtBinding:
     """An ``IOBinding``: with hundreds of inputs, binding them anew costs as much as running hundreds of small nodes."""
-
-    notes: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -50,7 +51,9 @@ class OrtBinding:
         names: tuple[str, ...],
         outputs: tuple[str, ...],
         inputs: Mapping[str, Value],
+        notes: tuple[str, ...],
     ) -> None:
+        self.notes = notes
         self._session = session
         self._device = device
         self._names = frozenset(names)
