@@ -19,7 +19,7 @@ if not FOUND and os.environ.get(REQUIRED) == "1":
 
 WITH_PROVIDER = ("kernels_*", "in_session", "kept_weights*", "mutated_graphs", "stored_weights")
 WITH_SESSIONS = ("shared_states",)
-"""Sessions of Retouch need onnxruntime 1.23; with older releases the kernels are custom operators, for sessions of one's own."""
+"""Sessions of Retouch need onnxruntime 1.23; before it kernels are custom operators, for sessions of one's own."""
 
 RELEASE = tuple(map(int, onnxruntime.__version__.split(".")[:2]))
 LEFT_OUT = (*(() if FOUND else WITH_PROVIDER), *(() if RELEASE >= (1, 23) else WITH_SESSIONS))
