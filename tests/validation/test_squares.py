@@ -18,4 +18,4 @@ def test_squares_cost_and_err_by_policy(reference_models: Path, tmp_path: Path) 
     assert 0 < near.flop_ratio < far.flop_ratio <= 1.0
     assert min(near.ratio, near.stock_ratio, far.ratio, far.stock_ratio) > 0
     assert 1e-6 < near.error < 1
-    assert everything.flop_ratio == 1.0
+    assert 0.99 < everything.flop_ratio <= 1.0  # what is hoisted is in no edit
