@@ -50,6 +50,7 @@ def test_one_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for edit in family["edits"]:
         assert edit["ratio"] == pytest.approx(edit["edit_ms"] / edit["full_ms"])
         assert edit["bound"] == pytest.approx(bound(edit["flop_ratio"]))
+        assert edit["stock_ratio"] > 0, "families with targets are measured on stock kernels too"
     page = (tmp_path / "docs" / "families.md").read_text()
     assert "| a tiny language model | 2% |" in page
     targets = page.partition("## Targets")[2]

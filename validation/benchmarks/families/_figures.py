@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from retouch.bench import Measurement, measure
 from retouch.bundle import Manifest
+from retouch.validation.benchmarks._figures import STOCK, THREADS
 from retouch.validation.benchmarks._subject import Say
 from retouch.validation.benchmarks.families._bundles import FamilyBundle
 from retouch.validation.benchmarks.families._family import Family, bound
-
-THREADS = 2
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Edit:
         wall_ratio: the same of wall times on two threads.
         bound: the largest ratio that is as it should be.
         target: the ratio to stay under beside, if there is one.
+        stock_ratio: the ratio without kernels of Retouch's own; measured where there is a target.
     """
 
     area: float
@@ -37,6 +38,7 @@ class Edit:
     wall_ratio: float
     bound: float
     target: float | None
+    stock_ratio: float | None = None
 
 
 @dataclass(frozen=True)
@@ -72,26 +74,29 @@ class Figures:
 
 def steps(family: Family) -> int:
     """The number of steps that :func:`take_figures` announces."""
-    return 2 * len(family.areas)
+    return (3 if family.targets else 2) * len(family.areas)
 
 
 def take_figures(family: Family, made: FamilyBundle, repeats: int, say: Say) -> Figures:
-    """Times on one and on two threads."""
+    """Times on one and on two threads, for families with targets on stock kernels too."""
     manifest = made.bundle.manifest
 
-    def timed(threads: int) -> list[Measurement]:
+    def timed(threads: int, providers: Sequence[str] | None = None) -> list[Measurement]:
+        kernels = "" if providers is None else ", stock kernels"
         return measure(
             made.bundle,
             family.areas,
             threads=threads,
+            providers=providers,
             original=made.original,
             feeds=made.feeds,
             fallback=False,
             repeats=repeats,
-            progress=lambda case: say(f"{threads} thread{'s' if threads > 1 else ''}: {case}"),
+            progress=lambda case: say(f"{threads} thread{'s' if threads > 1 else ''}{kernels}: {case}"),
         )
 
-    pairs = zip(family.areas, timed(1), timed(THREADS), strict=True)
+    one, two = timed(1), timed(THREADS)
+    stock: Sequence[Measurement | None] = timed(1, STOCK) if family.targets else [None] * len(one)
     checks = manifest.verification.items()
     return Figures(
         name=family.name,
@@ -101,7 +106,7 @@ def take_figures(family: Family, made: FamilyBundle, repeats: int, say: Say) -> 
         coverage=manifest.coverage,
         dense=sum(row.plan == "densified" and row.flops > 0 for row in manifest.plan),
         error=max(error for check, error in checks if check.startswith("masked_reference")),
-        edits=tuple(_edit(family, area, one, two) for area, one, two in pairs),
+        edits=tuple(_edit(family, *cases) for cases in zip(family.areas, one, two, stock, strict=True)),
         key=made.key,
         earlier=made.earlier,
         date=datetime.now(tz=UTC).date().isoformat(),
@@ -114,7 +119,7 @@ def _rows(manifest: Manifest) -> tuple[int, ...]:
     return tuple(sorted({grid.rows for grid in manifest.grids if grid.id in heavy}, reverse=True))
 
 
-def _edit(family: Family, area: float, one: Measurement, two: Measurement) -> Edit:
+def _edit(family: Family, area: float, one: Measurement, two: Measurement, stock: Measurement | None) -> Edit:
     return Edit(
         area=area,
         flop_ratio=one["flop_ratio"],
@@ -124,4 +129,5 @@ def _edit(family: Family, area: float, one: Measurement, two: Measurement) -> Ed
         wall_ratio=two["wall_ratio"],
         bound=bound(one["flop_ratio"]),
         target=family.targets.get(area),
+        stock_ratio=None if stock is None else stock["ratio"],
     )

@@ -13,11 +13,12 @@ from rich.console import Console
 
 from retouch.files import replace_text
 from retouch.validation.benchmarks._facts import facts_of
+from retouch.validation.benchmarks._figures import THREADS
 from retouch.validation.benchmarks._progress import model_progress
 from retouch.validation.benchmarks.families._bundles import family_bundle, stamp_of
 from retouch.validation.benchmarks.families._catalogue import FAMILIES, family
 from retouch.validation.benchmarks.families._family import Family
-from retouch.validation.benchmarks.families._figures import THREADS, Edit, Figures, steps, take_figures
+from retouch.validation.benchmarks.families._figures import Edit, Figures, steps, take_figures
 from retouch.validation.benchmarks.families._page import page
 
 _COMMAND = "`make bench-families`"
