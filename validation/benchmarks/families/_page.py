@@ -111,9 +111,10 @@ def _targets(figures: Sequence[Figures]) -> Iterator[str]:
 
 def _target(title: str, edit: Edit) -> tuple[str, ...]:
     target, stock = edit.target or 0.0, edit.stock_ratio
-    worse = edit.ratio if stock is None else max(edit.ratio, stock)
-    shown = "not measured" if stock is None else f"{stock:.3f}"
-    return title, f"{edit.area:.0%}", f"{edit.ratio:.3f}", shown, f"{target:.3f}", _word(worse, target)
+    row = title, f"{edit.area:.0%}", f"{edit.ratio:.3f}"
+    if stock is None:
+        return *row, "not measured", f"{target:.3f}", "open" if edit.ratio <= target else _word(edit.ratio, target)
+    return *row, f"{stock:.3f}", f"{target:.3f}", _word(max(edit.ratio, stock), target)
 
 
 def _word(ratio: float, limit: float) -> str:
