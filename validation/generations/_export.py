@@ -12,7 +12,6 @@ from retouch.calibrate import MomentExample, calibrate, calibrate_moments
 from retouch.models import Sizes, TorchOptions, export_pipeline
 from retouch.models.scenes import training_scenes
 from retouch.sampling import Generation, TextToImage
-from retouch.session import Run
 from retouch.validation.generations._quality import GUIDANCE, STEPS
 
 __all__ = ["calibrate_generations", "export_calibrated"]
@@ -30,6 +29,8 @@ _SHARES = (0.1, 0.45, 0.85)
 def export_calibrated(pipeline: Path, target: Path, threads: int, tell: Tell) -> None:
     """Exports a pipeline of scenes for guidance, and calibrates the bundles of its denoiser and its decoder.
 
+    Break-evens of both; GroupNorm modes of the denoiser only: calibrations do not foresee what decoders err.
+
     Args:
         pipeline: the pipeline, in diffusers' format.
         target: where the exported one goes.
@@ -41,7 +42,7 @@ def export_calibrated(pipeline: Path, target: Path, threads: int, tell: Tell) ->
 
 
 def calibrate_generations(exported: Path, threads: int, tell: Tell, steps: int = STEPS) -> None:
-    """Measures break-evens, and what GroupNorm modes err on latents of scenes that the pipeline was trained on.
+    """Measures break-evens, and what the denoiser's GroupNorm modes err on scenes that the pipeline was trained on.
 
     Args:
         exported: the exported pipeline.
@@ -52,12 +53,10 @@ def calibrate_generations(exported: Path, threads: int, tell: Tell, steps: int =
     tell("calibrate: generate scenes")
     with TextToImage(exported, threads=threads, group_norm="cached") as editor:
         pairs = list(_pairs(editor, steps))
-        examples = {"unet": [*_of_the_denoiser(pairs)], "vae_decoder": [*_of_the_decoder(pairs)]}
-    for name, own in examples.items():
-        bundle = exported / name / "bundle"
-        progress = partial(_named, tell, name)
-        calibrate(bundle, threads=threads, progress=progress)
-        calibrate_moments(bundle, own, threads=threads, progress=progress)
+        examples = [*_of_the_denoiser(pairs)]
+    for name in ("unet", "vae_decoder"):
+        calibrate(exported / name / "bundle", threads=threads, progress=partial(_named, tell, name))
+    calibrate_moments(exported / "unet" / "bundle", examples, threads=threads, progress=partial(_named, tell, "unet"))
 
 
 def _named(tell: Tell, name: str, line: str) -> None:
@@ -76,15 +75,5 @@ def _of_the_denoiser(pairs: Sequence[_Pair]) -> Iterator[MomentExample]:
     for number, pair in enumerate(pairs):
         step = int(_SHARES[number % len(_SHARES)] * len(pair[0].trajectory.steps))
         one, other = (generation.trajectory.steps[step].runs[0] for generation in pair)
-        yield _example(one, other, pair[0].trajectory.denoiser.manifest.editable.input)
-
-
-def _of_the_decoder(pairs: Sequence[_Pair]) -> Iterator[MomentExample]:
-    for one, other in ((pair[0].decoded, pair[1].decoded) for pair in pairs):
-        assert one is not None and other is not None, "they were recorded"
-        yield _example(one, other, next(iter(one.feeds)))
-
-
-def _example(one: Run, other: Run, editable: str) -> MomentExample:
-    """Feeds stay when their session closes."""
-    return MomentExample(dict(one.feeds), [other.feeds[editable]])
+        editable = pair[0].trajectory.denoiser.manifest.editable.input
+        yield MomentExample(dict(one.feeds), [other.feeds[editable]])  # they stay when their session closes

@@ -197,7 +197,7 @@ def attach(
     *,
     bundles: Mapping[str, str | os.PathLike[str]] | None = None,
     store: StateStore | None = None,
-    group_norm: GroupNormMode = "cached",
+    group_norm: GroupNormMode | None = None,
 ) -> AttachedPipeline:
     """The pipeline, with drop-in sessions in place of those that have a bundle beside their model.
 
@@ -209,7 +209,7 @@ def attach(
             ``retouch export`` wrote.
         bundles: bundles that lie elsewhere, by component (``unet``, ``transformer``, ``vae_decoder``, ...).
         store: where states of all components are kept; ``None`` means in memory, without a budget.
-        group_norm: how GroupNorm sees edits.
+        group_norm: how GroupNorm sees edits; ``None`` is for each component what it is for ``InferenceSession``.
 
     Raises:
         BundleError: no component has a bundle, or one is damaged or was exported from another model.
@@ -226,7 +226,7 @@ def _sessions(
     seats: Mapping[str, Seat],
     bundles: Mapping[str, str | os.PathLike[str]],
     store: StateStore | None,
-    group_norm: GroupNormMode,
+    group_norm: GroupNormMode | None,
 ) -> dict[str, InferenceSession]:
     """A drop-in session for every seat with a bundle."""
     found = {}

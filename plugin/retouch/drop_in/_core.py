@@ -14,7 +14,7 @@ from retouch.drop_in._snapshot import Snapshot
 from retouch.drop_in._steps import step_inputs
 from retouch.engines.ort import DEFAULT_PROVIDER
 from retouch.errors import RunError
-from retouch.session import EditSession, GroupNormMode, WeightStorage
+from retouch.session import EditSession, GroupNormMode, WeightStorage, mode_of_generations
 from retouch.states import StateStore
 
 Providers = Sequence[tuple[str, Mapping[str, Any]]]
@@ -26,13 +26,13 @@ class Settings:
 
     Attributes:
         store: where states are kept; ``None`` means in memory, without a budget.
-        group_norm: how GroupNorm sees edits.
+        group_norm: how GroupNorm sees edits; ``None`` means as generated images want it.
         steps: names of the inputs that change from step to step; ``None`` means those that are known.
         weights: how edits keep weights.
     """
 
     store: StateStore | None = None
-    group_norm: GroupNormMode = "cached"
+    group_norm: GroupNormMode | None = None
     steps: Collection[str] | None = None
     weights: WeightStorage | str = WeightStorage.FLOAT32
 
@@ -73,7 +73,7 @@ class Core:
                     self.bundle,
                     _for_edits(providers),
                     threads,
-                    group_norm=settings.group_norm,
+                    group_norm=settings.group_norm or mode_of_generations(self.bundle.manifest),
                     store=settings.store,
                     weights=settings.weights,
                 )

@@ -55,7 +55,7 @@ class InferenceSession(ScopedSession):
         provider_options: _Options | None = None,
         *,
         store: StateStore | None = None,
-        group_norm: GroupNormMode = "cached",
+        group_norm: GroupNormMode | None = None,
         steps: Collection[str] | None = None,
         weights: WeightStorage | str = WeightStorage.FLOAT32,
         **kwargs: Any,  # noqa: ANN401 # passed on
@@ -69,7 +69,9 @@ class InferenceSession(ScopedSession):
             providers: as for the stock session.
             provider_options: as for the stock session.
             store: where states are kept, with a budget if it has one; ``None`` means in memory, without a budget.
-            group_norm: how GroupNorm sees edits: ``cached`` or ``corrected``, which keeps more.
+            group_norm: how GroupNorm sees edits: ``cached``, or ``corrected``, which keeps more. ``None`` means
+                ``cached`` for models without conditions, such as decoders, and for others ``auto``, or ``corrected``
+                if the bundle was not calibrated: another prompt moves what GroupNorm sees.
             steps: names of the inputs that change from call to call, as a time step does; an edit has to repeat them.
                 ``None`` means those that an exported pipeline says, or inputs with usual names (timestep, sigma, ...).
             weights: how edits keep the model's weights; see :class:`EditSession`.
@@ -93,7 +95,7 @@ class InferenceSession(ScopedSession):
         bundle: Bundle | str | os.PathLike[str],
         *,
         store: StateStore | None = None,
-        group_norm: GroupNormMode = "cached",
+        group_norm: GroupNormMode | None = None,
         steps: Collection[str] | None = None,
         weights: WeightStorage | str = WeightStorage.FLOAT32,
     ) -> Self:

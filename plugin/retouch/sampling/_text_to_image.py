@@ -31,7 +31,7 @@ from retouch.sampling._proposal import Proposal, propose_region
 from retouch.sampling._recording import Recording
 from retouch.sampling._schedule import Schedule, Scheduler
 from retouch.sampling._states import MissingStates
-from retouch.session import ENGINES, EditSession, GroupNormMode, WeightStorage
+from retouch.session import ENGINES, EditSession, GroupNormMode, WeightStorage, mode_of_generations
 from retouch.states import StateStore
 
 
@@ -66,8 +66,8 @@ class TextToImage:
             threads: threads per run; ``None`` leaves the choice to the engine.
             scheduler: a scheduler of diffusers, or the name of one, which takes the options of the pipeline's own;
                 ``None`` means that one.
-            group_norm: how GroupNorm sees edits; ``None`` means ``auto``, and ``corrected`` for a denoiser that was not
-                calibrated: another prompt moves what GroupNorm sees.
+            group_norm: how GroupNorm sees edits; ``None`` means ``cached`` for the decoder, and for the denoiser
+                ``auto``, or ``corrected`` if it was not calibrated: another prompt moves what GroupNorm sees.
             store: where states are kept; ``None`` means in memory, until the pipeline closes.
             engine: what runs the denoiser and the decoder; see :class:`EditSession`. The text encoder always runs on
                 ONNX Runtime.
@@ -246,9 +246,8 @@ class TextToImage:
 
     def _session(self, path: Path) -> EditSession:
         bundle = Bundle.open(path)
-        prompted = any(spec.name == TEXT for spec in bundle.manifest.inputs)
-        unasked: GroupNormMode = "corrected" if prompted and bundle.manifest.moments is None else "auto"
-        return EditSession(bundle, group_norm=self._group_norm or unasked, **self._session_options)
+        mode = self._group_norm or mode_of_generations(bundle.manifest)
+        return EditSession(bundle, group_norm=mode, **self._session_options)
 
     @cached_property
     def _own_scheduler(self) -> Scheduler:

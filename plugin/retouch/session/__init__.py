@@ -25,6 +25,7 @@ __all__ = [
     "GroupNormMode",
     "MOMENTS",
     "Moments",
+    "mode_of_generations",
     # What an edit moves, and what that makes expect
     "MomentForesight",
     "Shift",
@@ -38,7 +39,7 @@ from retouch.session._engines import ENGINES, start_engine
 from retouch.session._expectation import condition_values
 from retouch.session._feeds import checked_feeds
 from retouch.session._kept_weights import weights_check
-from retouch.session._mode import GROUP_NORM_MODES, MOMENTS, GroupNormMode, Moments
+from retouch.session._mode import GROUP_NORM_MODES, MOMENTS, GroupNormMode, Moments, mode_of_generations
 from retouch.session._moment_foresight import MomentForesight
 from retouch.session._regions import inside
 from retouch.session._report import Report, Seconds

@@ -27,6 +27,20 @@ def checked_mode(mode: str) -> GroupNormMode:
     )
 
 
+def mode_of_generations(manifest: Manifest) -> GroupNormMode:
+    """How GroupNorm sees edits of generated images, unless somebody says otherwise: measured in docs/group-norm.md.
+
+    Another prompt moves what a denoiser's GroupNorms see, which ``cached`` moments miss; ``auto`` knows that where the
+    bundle was calibrated. What only decodes answers an edit with all its rows, which ``corrected`` moments miss;
+    calibrations with content from anywhere do not foresee that.
+    """
+    editable = manifest.editable.input
+    prompted = any(spec.name != editable and len(spec.shape) > 1 for spec in manifest.inputs)
+    if not prompted:
+        return "cached"
+    return "corrected" if manifest.moments is None else "auto"
+
+
 def edit_spec(manifest: Manifest, moments: Moments) -> tuple[str, EditGraphSpec]:
     """The key and the edit graph that serve those moments; a model without GroupNorm has one graph for both."""
     key = moments if moments in manifest.edits else "cached"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from retouch import Region, RegionError, RunError, SamplingError
+from retouch.bundle import Bundle, MomentsSpec, update_manifest
 from retouch.ort_ep import register
 from retouch.sampling import Generation, MissingStates, PromptEdit, Recording, TextToImage
 
@@ -63,6 +65,18 @@ def test_an_edit_changes_pixels_in_its_region_only(pipeline: TextToImage, base: 
     assert {run.group_norm for runs in edited.trajectory.report.runs for run in runs} == {"corrected"}
     by_mask = pipeline.edit(base, region.mask, "a blue square", policy=POLICY)
     np.testing.assert_array_equal(by_mask.image, edited.image)
+
+
+def test_the_decoder_takes_cached_moments_unless_told_otherwise(exported: Path, region: Region, tmp_path: Path) -> None:
+    """A calibration foresees what content from anywhere errs, not what an object errs that comes or goes."""
+    shutil.copytree(exported, tmp_path, dirs_exist_ok=True)
+    decoder = tmp_path / "vae_decoder" / "bundle"
+    foreseen = MomentsSpec((), ((0.0,) * 6,) * 5, {"cached": (0.2,) * 5, "corrected": (0.1,) * 5}, 1.0)
+    update_manifest(decoder, Bundle.open(decoder).manifest.replace(moments=foreseen))
+    for mode, taken in ((None, "cached"), ("auto", "corrected")):
+        with TextToImage(tmp_path, threads=1, group_norm=mode) as calibrated:
+            edited = calibrated.edit(calibrated.generate("a red circle", steps=1), region, "a blue square")
+        assert edited.report is not None and edited.report.decoding.group_norm == taken
 
 
 def test_several_edits_and_sliders(pipeline: TextToImage, base: Generation, region: Region) -> None:

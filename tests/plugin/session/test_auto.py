@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from retouch import EditRequest, EditSession, Region
-from retouch.bundle import BreakEven, Bundle, MomentsSpec
+from retouch.bundle import BreakEven, Bundle, MomentsSpec, TensorSpec
 from retouch.engines.ort import OrtEngine
 from retouch.region import POLICIES
+from retouch.session import mode_of_generations
 from retouch.session._expectation import Expectations
 from retouch.session._mode import read_ids
 
@@ -153,3 +154,11 @@ def test_edits_with_moments_of_their_own_share_no_run(session: Any, hand_built: 
     for request, result in zip(requests, together, strict=True):
         alone = session.edit(run, request.feeds, region=PATCH)
         np.testing.assert_array_equal(alone.outputs["y"], result.outputs["y"])
+
+
+def test_edits_of_generated_images_have_moments_of_their_own(hand_built: Any) -> None:
+    bundle = hand_built.bundle
+    for manifest in (bundle.manifest, calibrated(bundle).manifest):
+        assert mode_of_generations(manifest) == "cached"
+        prompted = manifest.replace(inputs=(*manifest.inputs, TensorSpec("text", "float32", (1, 3, 4))))
+        assert mode_of_generations(prompted) == ("corrected" if manifest.moments is None else "auto")
