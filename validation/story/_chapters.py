@@ -34,7 +34,7 @@ class Chapter:
 
 CHAPTERS = (
     Chapter("another colour", f"{_RED}, grey background", BASE.replace("red", "green")),
-    Chapter("removed", f"{_RED}, grey background", BASE.replace(f"{_RED}, ", "")),
+    Chapter("removed", f"{_BLUE}, grey background", BASE.replace(f"{_BLUE}, ", "")),
     Chapter("another shape", f"{_RED}, grey background", BASE.replace("circle", "square")),
 )
 SLIDER = (BASE, BASE.replace("red", "purple"), (0.25, 0.5, 0.75, 1.0))
