@@ -37,6 +37,8 @@ class Fitting {
     } else if (contains(name, "GroupNorm")) {
       norm();
       tail(kChannels);
+    } else if (name == "TokenLinear") {
+      add({{kSamples, kRows, kChannels}, {kChannels, kColumns}});
     } else if (contains(name, "Linear")) {
       add({row({kRows}, kChannels), {kChannels, kColumns}, {kColumns}});
       if (batch_) values_.push_back(form());
