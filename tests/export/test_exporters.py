@@ -9,9 +9,9 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from retouch.bundle import Bundle
 from retouch.export import ExportOptions, export_onnx
 from retouch.validation.reference_models import export_reference, load_feeds
+from tests.plan_shares import shares
 
 pytest.importorskip("diffusers")
 
@@ -23,16 +23,6 @@ VARIANTS = {
     "torchscript_dynamic_batch": {"torchscript": True, "dynamic_batch": True},
 }
 CASES = [(variant, 1) for variant in VARIANTS] + [(variant, 2) for variant in VARIANTS if "batch" in variant]
-
-
-def shares(bundle: Bundle) -> dict[str, float]:
-    """Share of the FLOPs per plan, constants left out: whether they are folded is up to the exporter."""
-    flops = dict.fromkeys(("incremental", "hoisted", "densified"), 0)
-    for row in bundle.manifest.plan:
-        if row.plan in flops:
-            flops[row.plan] += row.flops
-    total = sum(flops.values())
-    return {plan: count / total for plan, count in flops.items()}
 
 
 @cached

@@ -92,13 +92,11 @@ from retouch.bundle._engines import (
 from retouch.bundle._grids import BlocksSpec, GridSpec, JointSpec, PickedSpec, ViewSpec
 from retouch.bundle._manifest import (
     SCHEMA_VERSION,
-    BreakEven,
     CacheableSpec,
     EditableSpec,
     EditGraphSpec,
     Manifest,
     ModelSpec,
-    MomentsSpec,
     NeighbourhoodSpec,
     OutputSpec,
     PlanRow,
@@ -106,6 +104,7 @@ from retouch.bundle._manifest import (
     TensorSpec,
     total_bytes,
 )
+from retouch.bundle._measured import BreakEven, MomentsSpec
 from retouch.bundle._prepared_groups import PreparedGroup, prepared_groups
 from retouch.bundle._reads import reads
 from retouch.bundle._serde import manifest_from_json, manifest_to_json

@@ -9,7 +9,8 @@ import ml_dtypes  # noqa: F401 (registers bfloat16 and its like with numpy)
 import numpy as np
 
 from retouch.bundle._grid_faults import grid_faults
-from retouch.bundle._manifest import EditGraphSpec, Manifest, MomentsSpec
+from retouch.bundle._manifest import EditGraphSpec, Manifest
+from retouch.bundle._measured import MomentsSpec
 from retouch.errors import BundleError
 
 
